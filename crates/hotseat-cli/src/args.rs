@@ -1,0 +1,135 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Puts an AI agent in the hot seat: holds conversations with it and checks what it did.
+#[derive(Debug, Parser)]
+#[command(name = "hotseat", version, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run test cases against an agent.
+    Test(TestArgs),
+    /// List the test cases that `hotseat test` would run.
+    List(ListArgs),
+    /// Write a project file and a first suite.
+    Init(InitArgs),
+    /// Print the JSON Schema of suites or of the project file, for editors.
+    Schema(SchemaArgs),
+}
+
+/// Which cases are meant.
+#[derive(Debug, ClapArgs)]
+pub struct SelectArgs {
+    /// Suites: files, folders (their *.test.yaml) or globs. Default: `suites` of the project file.
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// Project file. Default: hotseat.yaml of this folder or the nearest one above it.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only cases whose id or name fits this regular expression.
+    #[arg(long, value_name = "REGEX")]
+    pub run: Option<String>,
+}
+
+/// Exit codes: 0 nothing failed, 1 some case failed, 2 usage, configuration or case file, 3 the run could not be
+/// carried out, 4 nothing was selected, 130 interrupted.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Exit codes: 0 nothing failed · 1 some case failed · 2 usage, configuration or case file · \
+3 the run could not be carried out · 4 nothing was selected · 130 interrupted")]
+pub struct TestArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). Can be given several times.
+    #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
+    pub output: Vec<PathBuf>,
+    /// Write every event of every conversation, with what the agent sent, as JSON lines.
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    pub trace: Option<PathBuf>,
+    /// Show conversations that did not fail, too.
+    #[arg(short, long, help_heading = "Reports")]
+    pub verbose: bool,
+    /// When to use colours.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto, help_heading = "Reports")]
+    pub color: ColorChoice,
+    /// How many conversations are held at once. Default: `parallel` of the project file, or 8.
+    #[arg(long, value_name = "N", value_parser = parallel, help_heading = "Run")]
+    pub parallel: Option<usize>,
+    /// How long all turns of a case together may take, where the case does not say: 30s, 2m, 1m30s.
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Run")]
+    pub timeout: Option<Duration>,
+    /// Start no new case after one has failed.
+    #[arg(long, help_heading = "Run")]
+    pub fail_fast: bool,
+    /// Check suites and project file, and contact nobody.
+    #[arg(long, help_heading = "Run")]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct InitArgs {
+    /// Where to write.
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub folder: PathBuf,
+    /// Address of the agent.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8000/")]
+    pub endpoint: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct SchemaArgs {
+    /// Which files the schema is for.
+    #[arg(value_enum, default_value_t = SchemaOf::Suite)]
+    pub of: SchemaOf,
+    /// Print a reference page in Markdown instead.
+    #[arg(long)]
+    pub markdown: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SchemaOf {
+    /// Files of test cases.
+    Suite,
+    /// The project file, hotseat.yaml.
+    Project,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal.
+    Auto,
+    Always,
+    Never,
+}
+
+fn parallel(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=10_000) => Ok(n),
+        _ => Err("a whole number from 1 to 10000 is needed".to_string()),
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "a duration is needed, for instance 500ms, 30s or 1m30s".to_string();
+    let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    match Duration::try_from(duration) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(wrong()),
+    }
+}

@@ -1,0 +1,33 @@
+//! Exit codes: what a script or CI server learns without reading a word.
+
+use std::process::ExitCode;
+
+/// How the program ends. The numbers are a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Nothing failed.
+    Passed,
+    /// Some case failed.
+    Failed,
+    /// Wrong usage, configuration or case file.
+    Usage,
+    /// The run itself could not be carried out: agent unreachable, report not writable.
+    Broken,
+    /// Nothing was selected.
+    NothingSelected,
+    /// Interrupted from outside.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Passed => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Broken => 3,
+            Exit::NothingSelected => 4,
+            Exit::Interrupted => 130,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! `hotseat init`: a project file and a first suite that a newcomer understands.
+
+use std::fs;
+use std::path::Path;
+
+use crate::args::{InitArgs, SchemaOf};
+use crate::exit::Exit;
+use crate::schema;
+use crate::world::World;
+
+const PROJECT: &str = include_str!("../templates/hotseat.yaml");
+const SUITE: &str = include_str!("../templates/first.test.yaml");
+
+/// Writes the files that are not there yet.
+pub fn run(args: &InitArgs, world: &World) -> Exit {
+    let endpoint = args.endpoint.trim();
+    if !(endpoint.starts_with("http://") || endpoint.starts_with("https://")) || endpoint.contains(['"', '\n']) {
+        world.complain_of(format!("--endpoint {endpoint}: an address of HTTP is needed"));
+        return Exit::Usage;
+    }
+    let folder = world.folder.join(&args.folder);
+    let files = [
+        ("hotseat.yaml", PROJECT.replace("{{endpoint}}", endpoint)),
+        ("tests/first.test.yaml", SUITE.to_string()),
+        (".hotseat/suite.schema.json", schema::text(SchemaOf::Suite) + "\n"),
+        (".hotseat/project.schema.json", schema::text(SchemaOf::Project) + "\n"),
+    ];
+    for (name, text) in &files {
+        // Schemas are ours to bring up to date; what a person may have changed is left alone.
+        let ours = name.ends_with(".schema.json");
+        match write(&folder.join(name), text, ours) {
+            Ok(true) => println!("wrote  {name}"),
+            Ok(false) => println!("kept   {name} (it is there already)"),
+            Err(error) => {
+                world.complain_of(format!("cannot write {}: {error}", folder.join(name).display()));
+                return Exit::Broken;
+            }
+        }
+    }
+    let run = if args.folder == Path::new(".") { String::new() } else { format!("cd {} && ", args.folder.display()) };
+    println!("\nNext: put your agent's address into hotseat.yaml, then\n  {run}hotseat test");
+    Exit::Passed
+}
+
+/// Writes a file; one that is there is left alone unless `replace`. Says whether it was written.
+fn write(path: &Path, text: &str, replace: bool) -> std::io::Result<bool> {
+    if path.exists() && !replace {
+        return Ok(false);
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)?;
+    Ok(true)
+}

@@ -1,0 +1,40 @@
+//! The binary `hotseat`: reads arguments and the world once, calls the library, says what came of it.
+
+// The one crate that prints; the library returns what there is to say.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod args;
+mod exit;
+mod init;
+mod list;
+mod schema;
+mod test;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use exit::Exit;
+use world::World;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are asked for; everything else is a usage error.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Passed };
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    let world = World::read();
+    let exit = match args.command {
+        Command::Test(args) => test::run(args, &world),
+        Command::List(args) => list::run(args, &world),
+        Command::Init(args) => init::run(&args, &world),
+        Command::Schema(args) => schema::run(args),
+    };
+    exit.into()
+}

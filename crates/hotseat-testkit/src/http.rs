@@ -1,0 +1,256 @@
+//! The part of HTTP/1.1 that a fake agent needs, with every byte and every close in our hands.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::reply::{Framing, Reply};
+
+/// A head that grows beyond this is no head.
+const LONGEST_LINE: usize = 1024 * 1024;
+
+/// A connection and what was read from it but not used yet.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    unread: BytesMut,
+}
+
+/// The head of a request, and its body.
+pub(crate) struct Incoming {
+    pub method: String,
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Bytes,
+    /// Whether the client can take another reply on this connection.
+    pub keep_alive: bool,
+    /// An HTTP/1.0 client does not know chunks.
+    pub knows_chunks: bool,
+}
+
+/// Why no request could be read.
+pub(crate) enum ReadError {
+    /// The client closed the connection, between requests or within one.
+    Left,
+    /// What was sent is not HTTP/1.
+    Malformed(String),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(_: io::Error) -> ReadError {
+        ReadError::Left
+    }
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream) -> io::Result<Connection> {
+        // Each write has to leave at once: tests look at what arrived before the next one.
+        stream.set_nodelay(true)?;
+        Ok(Connection { stream, unread: BytesMut::new() })
+    }
+
+    /// Reads the next request to its end.
+    pub async fn read_request(&mut self) -> Result<Incoming, ReadError> {
+        let start = self.read_line().await?;
+        let mut words = start.split(' ');
+        let (Some(method), Some(path), Some(version), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            return Err(ReadError::Malformed(format!("request line {start:?}")));
+        };
+        if !version.starts_with("HTTP/1.") {
+            return Err(ReadError::Malformed(format!("version {version:?}")));
+        }
+        let headers = self.read_headers().await?;
+        let header = |name: &str| {
+            headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.to_ascii_lowercase())
+        };
+
+        let old = version == "HTTP/1.0";
+        let keep_alive = match header("connection").as_deref() {
+            Some("close") => false,
+            Some("keep-alive") => true,
+            Some(_) | None => !old,
+        };
+        if header("expect").as_deref() == Some("100-continue") {
+            self.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        let body = if header("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
+            self.read_chunks().await?
+        } else if let Some(length) = header("content-length") {
+            let length = length.parse().map_err(|_| ReadError::Malformed(format!("length {length:?}")))?;
+            self.read_exactly(length).await?
+        } else {
+            Bytes::new()
+        };
+        Ok(Incoming {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers,
+            body,
+            keep_alive,
+            knows_chunks: !old,
+        })
+    }
+
+    async fn read_headers(&mut self) -> Result<Vec<(String, String)>, ReadError> {
+        let mut headers = Vec::new();
+        loop {
+            let line = self.read_line().await?;
+            if line.is_empty() {
+                return Ok(headers);
+            }
+            let Some((name, value)) = line.split_once(':') else {
+                return Err(ReadError::Malformed(format!("header {line:?}")));
+            };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+
+    async fn read_chunks(&mut self) -> Result<Bytes, ReadError> {
+        let mut body = BytesMut::new();
+        loop {
+            let line = self.read_line().await?;
+            let digits = line.split(';').next().unwrap_or_default().trim();
+            let size = usize::from_str_radix(digits, 16)
+                .map_err(|_| ReadError::Malformed(format!("chunk size {line:?}")))?;
+            if size == 0 {
+                // Trailers have the shape of headers; nobody asks for them.
+                self.read_headers().await?;
+                return Ok(body.freeze());
+            }
+            body.extend_from_slice(&self.read_exactly(size).await?);
+            if !self.read_line().await?.is_empty() {
+                return Err(ReadError::Malformed("a chunk is longer than its size".to_owned()));
+            }
+        }
+    }
+
+    /// The next line, without its end.
+    async fn read_line(&mut self) -> Result<String, ReadError> {
+        let mut searched = 0;
+        loop {
+            if let Some(end) = self.unread[searched..].iter().position(|byte| *byte == b'\n') {
+                let line = self.unread.split_to(searched + end + 1);
+                let line = String::from_utf8_lossy(&line);
+                return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
+            }
+            searched = self.unread.len();
+            if searched > LONGEST_LINE {
+                return Err(ReadError::Malformed("a line without end".to_owned()));
+            }
+            self.read_more().await?;
+        }
+    }
+
+    async fn read_exactly(&mut self, length: usize) -> Result<Bytes, ReadError> {
+        while self.unread.len() < length {
+            self.read_more().await?;
+        }
+        Ok(self.unread.split_to(length).freeze())
+    }
+
+    async fn read_more(&mut self) -> Result<(), ReadError> {
+        match self.stream.read_buf(&mut self.unread).await? {
+            0 => Err(ReadError::Left),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns when the client has closed its side. What it sends meanwhile is kept for the next
+    /// request, so the future may be dropped at any time.
+    pub async fn client_left(&mut self) {
+        while self.read_more().await.is_ok() {}
+    }
+
+    /// Sends the head of a reply.
+    pub async fn write_head(
+        &mut self,
+        reply: &Reply,
+        framing: Option<Framing>,
+        close: bool,
+    ) -> io::Result<()> {
+        let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status));
+        match framing {
+            Some(Framing::Chunked) => head.push_str("transfer-encoding: chunked\r\n"),
+            Some(Framing::UntilClose) | None => {}
+        }
+        if close {
+            head.push_str("connection: close\r\n");
+        }
+        for (name, value) in &reply.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("\r\n");
+        self.write(head.as_bytes()).await
+    }
+
+    /// Sends one piece of a body.
+    pub async fn write_piece(&mut self, framing: Framing, piece: &[u8]) -> io::Result<()> {
+        match framing {
+            Framing::UntilClose => self.write(piece).await,
+            // An empty chunk would end the body.
+            Framing::Chunked if piece.is_empty() => Ok(()),
+            Framing::Chunked => {
+                let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+                chunk.extend_from_slice(piece);
+                chunk.extend_from_slice(b"\r\n");
+                self.write(&chunk).await
+            }
+        }
+    }
+
+    /// Ends a body cleanly.
+    pub async fn write_end(&mut self, framing: Framing) -> io::Result<()> {
+        match framing {
+            Framing::UntilClose => Ok(()),
+            Framing::Chunked => self.write(b"0\r\n\r\n").await,
+        }
+    }
+
+    /// Sends bytes as they are.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
+    }
+
+    /// Closes the connection so that the client reads an end, even if it sent more than was read.
+    pub async fn close(mut self) {
+        // Closing a socket that holds unread bytes resets it, and a reset may overtake what was sent.
+        if self.stream.shutdown().await.is_ok() {
+            self.client_left().await;
+        }
+    }
+
+    /// Closes the connection so that the client reads a reset.
+    pub fn reset(self) -> io::Result<()> {
+        self.stream.set_zero_linger()
+    }
+}
+
+/// Words for people who read a captured stream; clients ignore them.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "No Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        422 => "Unprocessable Entity",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => "",
+    }
+}

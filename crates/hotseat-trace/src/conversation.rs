@@ -1,0 +1,374 @@
+//! A trace folded into turns, messages and tool calls: what checks and reports read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{ErrorInfo, Event, Millis, Offset, Origin, Payload};
+
+/// A conversation as far as its events tell.
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    /// Its turns, in order.
+    pub turns: Vec<Turn>,
+    /// The state the agent shares, as last seen.
+    pub state: Option<Value>,
+    /// Where each tool call stands: turn and place in the turn.
+    calls: HashMap<Arc<str>, (usize, usize)>,
+}
+
+/// One user input and everything until the agent was done.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    /// Its id in the trace.
+    pub id: Arc<str>,
+    /// Its place in the conversation, from 1.
+    pub number: usize,
+    /// What the user said.
+    pub user: Option<String>,
+    /// When the input was sent.
+    pub started: Offset,
+    /// When the agent was done, or the turn was given up.
+    pub ended: Option<Offset>,
+    /// When the input was sent, on the wall clock.
+    pub started_at: Millis,
+    /// When the agent was done, on the wall clock.
+    pub ended_at: Option<Millis>,
+    /// How it ended.
+    pub outcome: TurnOutcome,
+    /// What the agent said, message by message.
+    pub messages: Vec<Message>,
+    /// What the agent thought, where it shows that.
+    pub reasoning: Vec<Reasoning>,
+    /// Its tool calls, in the order in which they began.
+    pub tool_calls: Vec<ToolCall>,
+    /// Its interrupts, in order.
+    pub interrupts: Vec<Interrupt>,
+    /// The error the agent reported for its run.
+    pub run_error: Option<ErrorInfo>,
+    /// What the agent says its runs cost, one entry a run.
+    pub usage: Vec<Value>,
+    /// What a person should know about the protocol.
+    pub notes: Vec<String>,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TurnOutcome {
+    /// It has not ended.
+    Open,
+    /// The agent was done.
+    Completed,
+    /// It could not be held to its end.
+    Failed(ErrorInfo),
+}
+
+/// Something the agent said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Its id.
+    pub id: Arc<str>,
+    /// The whole text.
+    pub content: String,
+    /// When its first part arrived, where that is known.
+    pub started: Option<Offset>,
+    /// When it was complete.
+    pub ended: Offset,
+    /// The sub-agent that said it.
+    pub subagent: Option<Arc<str>>,
+}
+
+/// Something the agent thought.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reasoning {
+    /// Its id.
+    pub id: Arc<str>,
+    /// The whole text.
+    pub content: String,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// Its id, unique in the conversation.
+    pub id: Arc<str>,
+    /// Name of the tool.
+    pub name: Arc<str>,
+    /// The arguments as JSON; text where what the agent sent is not JSON; null where it sent none.
+    pub arguments: Value,
+    /// Whether `arguments` is text only because it could not be read as JSON.
+    pub arguments_broken: bool,
+    /// What the tool returned.
+    pub result: Option<ToolResult>,
+    /// When the call began.
+    pub started: Offset,
+    /// When its result arrived; without a result, when its arguments were complete.
+    pub ended: Offset,
+    /// When its result arrived, on the wall clock.
+    pub completed_at: Option<Millis>,
+    /// Where it was first seen.
+    pub origin: Origin,
+    /// The sub-agent that called.
+    pub subagent: Option<Arc<str>>,
+}
+
+/// What a tool returned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult {
+    /// JSON where it is JSON, otherwise text; for a failed tool its error message.
+    pub value: Value,
+    /// Whether the tool failed.
+    pub failed: bool,
+    /// Who gave it.
+    pub origin: Origin,
+}
+
+impl ToolResult {
+    /// The text that patterns are matched against: text as it is, everything else as compact JSON.
+    pub fn text(&self) -> String {
+        match &self.value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// A pause of the agent that waits for an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interrupt {
+    /// Its id.
+    pub id: Arc<str>,
+    /// Why the agent waits, as a short name.
+    pub reason: Option<String>,
+    /// What a person is asked.
+    pub message: Option<String>,
+    /// The tool call it holds up.
+    pub tool_call_id: Option<Arc<str>>,
+    /// The answer: status and payload.
+    pub answer: Option<(Arc<str>, Option<Value>)>,
+}
+
+impl Conversation {
+    /// Folds a whole trace.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut conversation = Conversation::default();
+        for event in events {
+            conversation.apply(event);
+        }
+        conversation
+    }
+
+    /// Adds the next event of the trace. Events of turns that never began are passed over.
+    pub fn apply(&mut self, event: &Event) {
+        let (at, wall) = (event.offset, event.timestamp);
+        match &event.payload {
+            Payload::TurnStarted(p) => {
+                let number = self.turns.len() + 1;
+                self.turns.push(Turn::begun(p.turn_id.clone(), number, at, wall));
+            }
+            Payload::TurnCompleted(p) => self.end_turn(&p.turn_id, TurnOutcome::Completed, at, wall),
+            Payload::TurnFailed(p) => self.end_turn(&p.turn_id, TurnOutcome::Failed(p.error.clone()), at, wall),
+            Payload::UserMessage(p) => self.in_turn(&p.turn_id, |turn| turn.user = Some(p.content.clone())),
+            Payload::AssistantMessage(p) => self.in_turn(&p.turn_id, |turn| {
+                turn.messages.push(Message {
+                    id: p.message_id.clone(),
+                    content: p.content.clone(),
+                    started: p.started_us,
+                    ended: at,
+                    subagent: p.subagent.clone(),
+                });
+            }),
+            Payload::ReasoningMessage(p) => self.in_turn(&p.turn_id, |turn| {
+                turn.reasoning.push(Reasoning { id: p.message_id.clone(), content: p.content.clone() });
+            }),
+            Payload::ToolInvoked(p) => {
+                let call = ToolCall {
+                    id: p.tool_call_id.clone(),
+                    name: p.tool_name.clone(),
+                    arguments: p.input.clone().unwrap_or(Value::Null),
+                    arguments_broken: false,
+                    result: None,
+                    started: p.started_us.unwrap_or(at),
+                    ended: p.started_us.unwrap_or(at),
+                    completed_at: None,
+                    origin: p.origin,
+                    subagent: p.subagent.clone(),
+                };
+                if let Some(turn) = self.turn_index(&p.turn_id) {
+                    self.calls.insert(call.id.clone(), (turn, self.turns[turn].tool_calls.len()));
+                    self.turns[turn].tool_calls.push(call);
+                }
+            }
+            Payload::ToolArguments(p) => self.in_call(&p.tool_call_id, |call| {
+                call.arguments_broken = p.input.is_none();
+                call.arguments = match (&p.input, &p.text) {
+                    (Some(input), _) => input.clone(),
+                    (None, Some(text)) => Value::String(text.clone()),
+                    (None, None) => Value::Null,
+                };
+                if call.result.is_none() {
+                    call.ended = at;
+                }
+            }),
+            Payload::ToolCompleted(p) => self.in_call(&p.tool_call_id, |call| {
+                call.result = Some(ToolResult { value: p.output.clone(), failed: false, origin: p.origin });
+                (call.ended, call.completed_at) = (at, Some(wall));
+            }),
+            Payload::ToolFailed(p) => self.in_call(&p.tool_call_id, |call| {
+                let value = Value::String(p.error.message.clone());
+                call.result = Some(ToolResult { value, failed: true, origin: p.origin });
+                (call.ended, call.completed_at) = (at, Some(wall));
+            }),
+            Payload::StateSnapshot(p) => self.state = Some(p.state.clone()),
+            Payload::StateDelta(p) => {
+                if let Some(state) = &p.state {
+                    self.state = Some(state.clone());
+                }
+            }
+            Payload::AgentRunFinished(p) => self.in_turn(&p.turn_id, |turn| turn.usage.extend(p.usage.clone())),
+            Payload::AgentRunFailed(p) => self.in_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone())),
+            Payload::InterruptRaised(p) => self.in_turn(&p.turn_id, |turn| {
+                turn.interrupts.push(Interrupt {
+                    id: p.interrupt_id.clone(),
+                    reason: p.reason.clone(),
+                    message: p.message.clone(),
+                    tool_call_id: p.tool_call_id.clone(),
+                    answer: None,
+                });
+            }),
+            Payload::InterruptAnswered(p) => self.in_turn(&p.turn_id, |turn| {
+                let open = turn.interrupts.iter_mut().rev().find(|i| i.id == p.interrupt_id);
+                if let Some(interrupt) = open {
+                    interrupt.answer = Some((p.status.clone(), p.payload.clone()));
+                }
+            }),
+            Payload::Note(p) => self.in_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
+            Payload::AgentRunStarted(_)
+            | Payload::StepStarted(_)
+            | Payload::StepFinished(_)
+            | Payload::SubagentStarted(_)
+            | Payload::SubagentFinished(_)
+            | Payload::SubagentFailed(_)
+            | Payload::Custom(_)
+            | Payload::Raw(_)
+            | Payload::Other(..) => {}
+        }
+    }
+
+    /// The call with this id.
+    pub fn call(&self, id: &str) -> Option<&ToolCall> {
+        self.calls.get(id).map(|&(turn, place)| &self.turns[turn].tool_calls[place])
+    }
+
+    /// All turns as one scope.
+    pub fn scope(&self) -> Scope<'_> {
+        Scope { turns: &self.turns }
+    }
+
+    /// One turn, by its place from 0, as a scope.
+    pub fn turn_scope(&self, index: usize) -> Option<Scope<'_>> {
+        self.turns.get(index..index + 1).map(|turns| Scope { turns })
+    }
+
+    fn turn_index(&self, id: &str) -> Option<usize> {
+        self.turns.iter().rposition(|turn| &*turn.id == id)
+    }
+
+    fn in_turn(&mut self, id: &str, change: impl FnOnce(&mut Turn)) {
+        if let Some(index) = self.turn_index(id) {
+            change(&mut self.turns[index]);
+        }
+    }
+
+    fn in_call(&mut self, id: &str, change: impl FnOnce(&mut ToolCall)) {
+        if let Some(&(turn, place)) = self.calls.get(id) {
+            change(&mut self.turns[turn].tool_calls[place]);
+        }
+    }
+
+    fn end_turn(&mut self, id: &str, outcome: TurnOutcome, at: Offset, wall: Millis) {
+        self.in_turn(id, |turn| {
+            turn.outcome = outcome;
+            (turn.ended, turn.ended_at) = (Some(at), Some(wall));
+        });
+    }
+}
+
+impl Turn {
+    fn begun(id: Arc<str>, number: usize, started: Offset, started_at: Millis) -> Self {
+        Turn {
+            id,
+            number,
+            user: None,
+            started,
+            ended: None,
+            started_at,
+            ended_at: None,
+            outcome: TurnOutcome::Open,
+            messages: Vec::new(),
+            reasoning: Vec::new(),
+            tool_calls: Vec::new(),
+            interrupts: Vec::new(),
+            run_error: None,
+            usage: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// How long it took from sending the input to the end; what has passed so far is not counted.
+    pub fn duration(&self) -> Duration {
+        self.ended.map_or(Duration::ZERO, |ended| ended - self.started)
+    }
+
+    /// The last message of the agent, which is its answer.
+    pub fn answer(&self) -> Option<&str> {
+        self.messages.last().map(|message| message.content.as_str())
+    }
+}
+
+/// The turns that a check looks at: one of them, or all.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    turns: &'a [Turn],
+}
+
+impl<'a> Scope<'a> {
+    /// The turns.
+    pub fn turns(self) -> &'a [Turn] {
+        self.turns
+    }
+
+    /// Every tool call with the number of its turn, in the order in which the calls began.
+    pub fn calls(self) -> impl Iterator<Item = (usize, &'a ToolCall)> + Clone {
+        self.turns.iter().flat_map(|turn| turn.tool_calls.iter().map(|call| (turn.number, call)))
+    }
+
+    /// Every message of the agent, joined by line ends.
+    pub fn text(self) -> String {
+        let mut text = String::new();
+        for message in self.turns.iter().flat_map(|turn| &turn.messages) {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&message.content);
+        }
+        text
+    }
+
+    /// When the first turn began.
+    pub fn started(self) -> Offset {
+        self.turns.first().map_or(Offset(0), |turn| turn.started)
+    }
+
+    /// When the last turn ended.
+    pub fn ended(self) -> Offset {
+        self.turns.iter().filter_map(|turn| turn.ended).max().unwrap_or_else(|| self.started())
+    }
+
+    /// From the start of the first turn to the end of the last.
+    pub fn duration(self) -> Duration {
+        self.ended() - self.started()
+    }
+}

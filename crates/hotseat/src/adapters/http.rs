@@ -1,0 +1,199 @@
+//! HTTP requests whose answer is read as it arrives.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hotseat_trace::{Failure, FailureKind};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, Response, StatusCode};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Limits, TurnError};
+
+/// How much of the body of an error is read.
+const ERROR_BODY: usize = 64 * 1024;
+/// How much of it is shown.
+const ERROR_SHOWN: usize = 2000;
+
+/// Clients for plain and for encrypted connections, each made when it is first needed: reading the
+/// machine's certificates takes longer than a whole conversation with a local agent.
+#[derive(Debug, Default)]
+pub struct Http {
+    plain: OnceLock<Result<reqwest::Client, String>>,
+    direct: OnceLock<Result<reqwest::Client, String>>,
+    encrypted: OnceLock<Result<reqwest::Client, String>>,
+}
+
+impl Http {
+    /// The client for an address.
+    fn client(&self, url: &reqwest::Url) -> Result<&reqwest::Client, Failure> {
+        let loopback = match url.host() {
+            Some(host) => match host.to_string().trim_matches(['[', ']']) {
+                "localhost" => true,
+                host => host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+            },
+            None => false,
+        };
+        let client = match (url.scheme(), loopback) {
+            ("https", _) => self.encrypted.get_or_init(|| build(true, false)),
+            (_, true) => self.direct.get_or_init(|| build(false, true)),
+            (_, false) => self.plain.get_or_init(|| build(false, false)),
+        };
+        client.as_ref().map_err(|error| Failure::new(FailureKind::Unreachable, error.clone()))
+    }
+
+    /// Posts `body` and waits for the head of the answer. Redirects are not followed and nothing is sent twice.
+    ///
+    /// # Errors
+    /// When the agent cannot be reached, does not answer before the limits, or answers with an error.
+    pub async fn post(
+        &self,
+        url: &reqwest::Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        limits: Limits,
+    ) -> Result<Response, TurnError> {
+        let client = self.client(url)?;
+        let request = client.request(Method::POST, url.clone()).headers(headers).body(body).send();
+        let until = limits.deadline.min(Instant::now() + limits.idle);
+        let response = match timeout_at(until, request).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(unreachable(url, &error).into()),
+            Err(_) if limits.deadline <= Instant::now() => return Err(TurnError::Deadline),
+            Err(_) => return Err(silent(limits.idle).into()),
+        };
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(refused(url, response, limits).await.into())
+    }
+
+    /// Whether anything answers at an address, with whatever status.
+    pub async fn answers(&self, url: &reqwest::Url) -> bool {
+        match self.client(url) {
+            Ok(client) => client.get(url.clone()).timeout(Duration::from_secs(2)).send().await.is_ok(),
+            Err(_) => false,
+        }
+    }
+}
+
+/// The next bytes of an answer; `None` when it has ended in order.
+///
+/// # Errors
+/// When the connection breaks or the limits pass.
+pub async fn next_bytes(response: &mut Response, limits: Limits) -> Result<Option<Bytes>, BodyError> {
+    let until = limits.deadline.min(Instant::now() + limits.idle);
+    match timeout_at(until, response.chunk()).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => Err(BodyError::Broken(causes(&error))),
+        Err(_) if limits.deadline <= Instant::now() => Err(BodyError::Deadline),
+        Err(_) => Err(BodyError::Silent),
+    }
+}
+
+/// Why the next bytes did not come.
+#[derive(Debug)]
+pub enum BodyError {
+    /// The connection broke; the words say how.
+    Broken(String),
+    /// The deadline of the turn has passed.
+    Deadline,
+    /// Nothing came for as long as nothing may come.
+    Silent,
+}
+
+/// The failure of an agent that sends nothing for too long.
+pub fn silent(idle: Duration) -> Failure {
+    let message = format!("the agent sent nothing for {} ms (target.idle_timeout_ms)", idle.as_millis());
+    Failure::new(FailureKind::Timeout, message)
+}
+
+/// A JSON text of several lines, or the text as it is, cut where it gets long.
+pub fn shown_body(body: &[u8]) -> String {
+    let text = match serde_json::from_slice::<serde_json::Value>(body) {
+        Ok(json) => serde_json::to_string_pretty(&json).unwrap_or_default(),
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    match text.char_indices().nth(ERROR_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn build(encrypted: bool, direct: bool) -> Result<reqwest::Client, String> {
+    // The first client decides the process's provider; a program that installed its own keeps it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("hotseat/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        // Shorter than the keep-alive of common servers, so that no request meets a connection that is just closing.
+        .pool_idle_timeout(Duration::from_secs(2))
+        .pool_max_idle_per_host(usize::MAX)
+        .connect_timeout(Duration::from_secs(10));
+    let builder = if encrypted { builder } else { builder.tls_certs_only([]) };
+    // A proxy of the environment is for the outside, never for an agent on this machine.
+    let builder = if direct { builder.no_proxy() } else { builder };
+    builder.build().map_err(|error| format!("no HTTP client could be made: {}", causes(&error)))
+}
+
+/// Headers of every request for a stream of events. What a user sets replaces them, whatever the case of the name,
+/// except for the two that say which protocol is spoken.
+pub fn event_stream_headers(user: &HeaderMap) -> HeaderMap {
+    let mut headers = user.clone();
+    headers.insert(CONTENT_TYPE, reqwest::header::HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, reqwest::header::HeaderValue::from_static("text/event-stream"));
+    headers
+}
+
+fn unreachable(url: &reqwest::Url, error: &reqwest::Error) -> Failure {
+    if error.is_connect() {
+        let message = format!("cannot reach {}: {}", without_credentials(url), causes(error));
+        return Failure::new(FailureKind::Unreachable, message);
+    }
+    let message = format!("{} accepted the connection and gave no answer: {}", without_credentials(url), causes(error));
+    Failure::new(FailureKind::ProtocolError, message)
+}
+
+async fn refused(url: &reqwest::Url, mut response: Response, limits: Limits) -> Failure {
+    let status = response.status();
+    let location = response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);
+    let mut body = Vec::new();
+    while body.len() < ERROR_BODY
+        && let Ok(Some(bytes)) = next_bytes(&mut response, limits).await
+    {
+        body.extend_from_slice(&bytes);
+    }
+    let mut message = format!("{} answered HTTP {status}", without_credentials(url));
+    match (status, location) {
+        (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => message.push_str("; check target.headers"),
+        (StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, _) => message.push_str("; check target.endpoint"),
+        (_, Some(location)) if status.is_redirection() => {
+            let _ = write!(message, "; redirects are not followed, set target.endpoint to {location}");
+        }
+        _ => {}
+    }
+    Failure::new(FailureKind::AgentError, message).with_detail(shown_body(&body))
+}
+
+/// An address as it may be shown: without the password that it may carry.
+pub fn without_credentials(url: &reqwest::Url) -> String {
+    let mut url = url.clone();
+    if url.password().is_some() {
+        let _ = url.set_password(Some("redacted"));
+    }
+    url.to_string()
+}
+
+/// The causes of an error, from the outside in, each said once.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words.push(error.to_string());
+        cause = error.source();
+    }
+    // The outermost layers only repeat that a request failed; the innermost says why.
+    words.pop().unwrap_or_else(|| error.to_string())
+}

@@ -1,0 +1,19 @@
+//! Case files: from documents to cases.
+//!
+//! A case is decoded when its file is loaded, which finds every mistake before anything is contacted. Where it
+//! uses variables that only its hooks can give, it is decoded once more when they are known.
+
+mod block;
+mod case;
+mod limits;
+mod script;
+pub mod shape;
+mod suite;
+mod variables;
+
+pub use block::Block;
+pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, Turn};
+pub use limits::millis;
+pub use script::{client_tools, interrupt_answers};
+pub use suite::Suite;
+pub use variables::{Environment, Variables, interpolate, references};

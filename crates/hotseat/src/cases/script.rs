@@ -1,0 +1,76 @@
+//! Scripted answers of the client, as people write them.
+
+use crate::document::{Diagnostic, Diagnostics, Map, View};
+use crate::session::{ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply};
+
+use super::block::{argument_patterns, pattern};
+use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER, TOOL_ANSWER};
+use super::variables::mistake;
+
+/// Reads a list of client-side tools.
+pub fn client_tools(map: &Map<'_>, key: &str, mistakes: &mut Diagnostics) -> Vec<ClientTool> {
+    let entries = map.list(key).into_iter().flatten().filter_map(|view| view.map(&CLIENT_TOOL));
+    let mut tools: Vec<ClientTool> = Vec::new();
+    for entry in entries {
+        let name = entry.text("name").unwrap_or_default().to_string();
+        if tools.iter().any(|tool| tool.name == name) {
+            mistakes.push(mistake(entry.place_of("name"), format!("tool `{name}` is given twice")));
+        }
+        let answers = entry.list("answers").into_iter().flatten();
+        tools.push(ClientTool {
+            name,
+            description: entry.text("description").unwrap_or_default().to_string(),
+            parameters: entry.json("parameters").unwrap_or_else(|| serde_json::json!({"type": "object"})),
+            answers: answers.filter_map(|view| tool_answer(view, mistakes)).collect(),
+        });
+    }
+    tools
+}
+
+fn tool_answer(view: View<'_>, mistakes: &mut Diagnostics) -> Option<ToolAnswer> {
+    let map = view.map(&TOOL_ANSWER)?;
+    let reply = match (map.json("content"), map.text("error")) {
+        (Some(content), None) => ToolReply::Content(content),
+        (None, Some(error)) => ToolReply::Error(error.to_string()),
+        _ => {
+            mistakes.push(Diagnostic::new("an answer has either `content` or `error`").at(map.place()));
+            return None;
+        }
+    };
+    Some(ToolAnswer {
+        arguments: argument_patterns(&map, "args_match", mistakes),
+        reply,
+        once: map.bool("once").unwrap_or(false),
+    })
+}
+
+/// Reads the answers to interrupts of a turn.
+pub fn interrupt_answers(turn: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<InterruptAnswer> {
+    let entries = turn.list("resume").into_iter().flatten().filter_map(|view| view.map(&INTERRUPT_ANSWER));
+    let mut answers = Vec::new();
+    for entry in entries {
+        let cancelled = entry.text("status") == Some("cancelled");
+        let reply = match (cancelled, entry.json("payload")) {
+            (true, None) => InterruptReply::Cancelled,
+            (false, Some(payload)) => InterruptReply::Resolved(payload),
+            (true, Some(_)) => {
+                mistakes.push(mistake(entry.place_of("payload"), "a cancelled interrupt has no `payload`"));
+                continue;
+            }
+            (false, None) => {
+                let diagnostic = Diagnostic::new("an answer needs a `payload`, or `status: cancelled`").at(entry.place());
+                mistakes.push(diagnostic);
+                continue;
+            }
+        };
+        answers.push(InterruptAnswer {
+            reason: entry.get("reason").and_then(|view| pattern(view, mistakes)),
+            message: entry.get("message").and_then(|view| pattern(view, mistakes)),
+            tool: entry.text("tool").map(str::to_string),
+            reply,
+            once: entry.bool("once").unwrap_or(false),
+            place: entry.place(),
+        });
+    }
+    answers
+}

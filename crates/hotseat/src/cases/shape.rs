@@ -1,0 +1,244 @@
+//! What may be written in a case file, as data: validation, JSON Schema and reference page come from here.
+
+use crate::document::{Field, Kind, Shape};
+
+const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
+const TIMES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
+const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
+const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
+const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
+
+/// One test: a conversation and what is asserted of it.
+pub static CASE: Shape = Shape {
+    name: "Case",
+    doc: "One test: a conversation and what is asserted of it. A file holds one case, or several separated by `---`.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "What the case is called in reports."),
+        Field::optional("id", Kind::NonEmptyText, "A short name that stays when `name` changes. Default: `name`."),
+        Field::optional("version", Kind::Choice(&["1", "1.0"]), "Version of this format."),
+        Field::optional("description", Kind::Text, "What the case is for."),
+        Field::optional(
+            "skip",
+            Kind::OneOf(&[Kind::Bool, Kind::NonEmptyText]),
+            "`true`, or the reason, to leave the case out of runs.",
+        ),
+        Field::optional("timeout_ms", MILLISECONDS, "How long all turns together may take."),
+        Field::optional("hooks", Kind::List(&Kind::Shape(&HOOK)), "Commands that run before the first turn, in order."),
+        Field::required(
+            "turns",
+            Kind::NonEmptyList(&Kind::Shape(&TURN)),
+            "What the user says, turn by turn. The next turn is sent when the agent is done with the one before.",
+        ),
+        Field::optional("assert", ASSERT_KIND, "What is asserted of the whole conversation, once, after its last turn."),
+        Field::optional(
+            "tools",
+            Kind::List(&Kind::Shape(&CLIENT_TOOL)),
+            "Client-side tools that are offered to the agent, beside those of the target; the same name replaces.",
+        ),
+        Field::optional("threadId", Kind::NonEmptyText, "Id of the conversation. Default: the target's, or a fresh one."),
+        Field::optional("state", Kind::Json, "The shared state before the first turn. Default: the target's."),
+        Field::optional("context", Kind::List(&Kind::Shape(&CONTEXT)), "Context entries. Default: the target's."),
+        Field::optional("forwardedProps", Kind::JsonMap, "What is forwarded to the agent. Default: the target's."),
+    ],
+};
+
+/// A command that runs before the first turn.
+pub static HOOK: Shape = Shape {
+    name: "Hook",
+    doc: "A command that runs before the first turn. What it prints is a JSON object of variables, or nothing.",
+    fields: &[
+        Field::required(
+            "cmd",
+            Kind::NonEmptyList(&Kind::Text),
+            "The program and its arguments. No shell is involved: nothing is expanded.",
+        ),
+        Field::optional("timeout_ms", MILLISECONDS, "How long it may run before it and its children are killed.")
+            .default("30000"),
+        Field::optional("env", Kind::Map(&Kind::Text), "Environment variables added for it."),
+        Field::optional(
+            "cwd",
+            Kind::NonEmptyText,
+            "Its working folder, relative to the project file's (without one, to the suite's). Default: that folder.",
+        ),
+    ],
+};
+
+/// One user input and what is asserted of the agent's doings until it is done.
+pub static TURN: Shape = Shape {
+    name: "Turn",
+    doc: "One user input, and everything until the agent is done with it.",
+    fields: &[
+        Field::required("user", Kind::Text, "What the user says."),
+        Field::optional("type", Kind::Choice(&["user"]), "Who speaks."),
+        Field::optional("assert", ASSERT_KIND, "What is asserted of this turn alone, right after it. If it fails, no further turn is sent."),
+        Field::optional("timeout_ms", MILLISECONDS, "How long the turn may take. Default: the target's `timeout_ms`."),
+        Field::optional(
+            "expect_error",
+            Kind::OneOf(&[Kind::Pattern, Kind::Shape(&EXPECTED_ERROR)]),
+            "The agent must end this turn with an error (`RUN_ERROR`) whose message fits.",
+        ),
+        Field::optional(
+            "resume",
+            Kind::List(&Kind::Shape(&INTERRUPT_ANSWER)),
+            "Answers to interrupts. The first one that fits is used; one that is never used fails the turn.",
+        ),
+    ],
+};
+
+/// An error that is expected.
+pub static EXPECTED_ERROR: Shape = Shape {
+    name: "ExpectedError",
+    doc: "An error that the agent must end its turn with.",
+    fields: &[
+        Field::optional("message", Kind::Pattern, "Its message fits this."),
+        Field::optional("code", Kind::Pattern, "Its code fits this."),
+    ],
+};
+
+/// A scripted answer to an interrupt.
+pub static INTERRUPT_ANSWER: Shape = Shape {
+    name: "InterruptAnswer",
+    doc: "An answer to an agent that paused. Without conditions it fits every interrupt.",
+    fields: &[
+        Field::optional("reason", Kind::Pattern, "Only for interrupts whose reason fits this."),
+        Field::optional("message", Kind::Pattern, "Only for interrupts whose message fits this."),
+        Field::optional("tool", Kind::NonEmptyText, "Only for interrupts that hold up a call of this tool."),
+        Field::optional("payload", Kind::Json, "Resolves the interrupt with this."),
+        Field::optional("status", Kind::Choice(&["resolved", "cancelled"]), "`cancelled` refuses, without a payload.")
+            .default("resolved"),
+        Field::optional("once", Kind::Bool, "Used for one interrupt only.").default("false"),
+    ],
+};
+
+/// A tool that the client, here the test, offers to the agent.
+pub static CLIENT_TOOL: Shape = Shape {
+    name: "ClientTool",
+    doc: "A tool that is offered to the agent and answered by the test.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "Its name."),
+        Field::optional("description", Kind::Text, "What the agent is told it does."),
+        Field::optional("parameters", Kind::JsonMap, "JSON Schema of its arguments."),
+        Field::optional(
+            "answers",
+            Kind::NonEmptyList(&Kind::Shape(&TOOL_ANSWER)),
+            "What it returns: the first answer that fits. A call that none fits fails the case.",
+        ),
+    ],
+};
+
+/// What a client-side tool returns.
+pub static TOOL_ANSWER: Shape = Shape {
+    name: "ToolAnswer",
+    doc: "What a client-side tool returns. Either `content` or `error`.",
+    fields: &[
+        Field::optional("args_match", ARGUMENTS, "Only for calls whose arguments fit."),
+        Field::optional("content", Kind::Json, "What it returns: text, or JSON."),
+        Field::optional("error", Kind::NonEmptyText, "It fails with this message."),
+        Field::optional("once", Kind::Bool, "Used for one call only.").default("false"),
+    ],
+};
+
+/// An entry of the context.
+pub static CONTEXT: Shape = Shape {
+    name: "Context",
+    doc: "Something the agent is told beside the conversation.",
+    fields: &[
+        Field::required("description", Kind::Text, "What it is."),
+        Field::required("value", Kind::Text, "Its value."),
+    ],
+};
+
+/// Where an assert block may stand: the block, or `false` to drop what would be inherited.
+pub const ASSERT_KIND: Kind = Kind::OneOf(&[Kind::False, Kind::Shape(&ASSERT)]);
+
+/// Assertions. All of them must hold.
+pub static ASSERT: Shape = Shape {
+    name: "Assert",
+    doc: "Assertions; all of them must hold. Lists add to what is inherited, limits replace it, `false` drops it.",
+    fields: &[
+        Field::optional("tools", Kind::OneOf(&[Kind::False, Kind::Shape(&TOOLS)]), "What is asserted of tool calls."),
+        Field::optional("timing", Kind::OneOf(&[Kind::False, Kind::Shape(&TIMING)]), "How long it may take."),
+        Field::optional("text", Kind::OneOf(&[Kind::False, Kind::Shape(&TEXT)]), "What is asserted of the agent's words."),
+    ],
+};
+
+/// Assertions about tool calls.
+pub static TOOLS: Shape = Shape {
+    name: "Tools",
+    doc: "What is asserted of tool calls. Tool names are compared exactly.",
+    fields: &[
+        Field::optional("forbid", NAMES, "Tools that are never called."),
+        Field::optional("require", Kind::List(&Kind::Shape(&REQUIRE)), "Tools that are called; each entry is judged on its own."),
+        Field::optional("forbid_calls", Kind::List(&Kind::Shape(&FORBID_CALL)), "Calls that are never made."),
+    ],
+};
+
+/// A tool that is called.
+pub static REQUIRE: Shape = Shape {
+    name: "Require",
+    doc: "A tool that is called. The calls that fit `args_match` and `result_match` are counted.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "Name of the tool."),
+        Field::optional("count", Kind::Shape(&COUNT), "How many calls there are. Default: at least one."),
+        Field::optional("args_match", ARGUMENTS, "Patterns by argument. Paths lead inside: `cart.items.0.sku`."),
+        Field::optional("args_not_match", ARGUMENTS, "No call that fits `args_match` has an argument that fits one of these."),
+        Field::optional("result_match", PATTERNS, "The result fits; objects are matched as compact JSON."),
+        Field::optional("result_not_match", PATTERNS, "No call that fits `args_match` has a result that fits."),
+        Field::optional("after", Kind::NonEmptyText, "Each counted call began after a call of this other tool had begun."),
+    ],
+};
+
+/// A number of calls.
+pub static COUNT: Shape = Shape {
+    name: "Count",
+    doc: "A number of calls: `exact`, or `min` and `max`. `max` alone allows none.",
+    fields: &[
+        Field::optional("exact", TIMES, "Just so many; 0 means never."),
+        Field::optional("min", TIMES, "At least so many."),
+        Field::optional("max", TIMES, "At most so many."),
+    ],
+};
+
+/// A call that is never made.
+pub static FORBID_CALL: Shape = Shape {
+    name: "ForbidCall",
+    doc: "A call that is never made: one that fits everything given here.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "Name of the tool."),
+        Field::optional("args_match", ARGUMENTS, "Patterns by argument; all must fit."),
+        Field::optional("result_match", PATTERNS, "The result fits. A call without a result does not."),
+    ],
+};
+
+/// Limits on time.
+pub static TIMING: Shape = Shape {
+    name: "Timing",
+    doc: "How long it may take, on a monotonic clock. A limit itself is allowed.",
+    fields: &[
+        Field::optional("max_duration_ms", MILLISECONDS, "The turn, or the whole conversation. A turn is given up when it is over."),
+        Field::optional("max_gap_ms", MILLISECONDS, "Idle time between two tool calls. A running tool is not idle."),
+        Field::optional(
+            "max_idle_ms",
+            MILLISECONDS,
+            "Idle time between two tool calls, before the first and after the last; without a call, the whole time.",
+        ),
+    ],
+};
+
+/// Assertions about the agent's words.
+pub static TEXT: Shape = Shape {
+    name: "Text",
+    doc: "What the agent says. Several messages are joined by line ends; patterns are searched, not anchored.",
+    fields: &[
+        Field::optional("must_match", PATTERNS, "Each of these fits."),
+        Field::optional("must_not_match", PATTERNS, "None of these fits."),
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_shapes_are_sound() {
+        assert_eq!(super::CASE.problems(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,40 @@
+//! `after`: a tool is called only after another one.
+
+use hotseat_trace::Scope;
+
+use super::calls::{self, CallFilter};
+use super::{Decided, listed};
+
+/// Every call that is meant began after some call of another tool had begun. Calls made in parallel are in the
+/// order in which they began.
+#[derive(Debug, Clone)]
+pub struct After {
+    /// Which calls are looked at.
+    pub calls: CallFilter,
+    /// The tool that must have been called before.
+    pub after: String,
+}
+
+impl After {
+    /// What is asserted, in words.
+    pub fn describe(&self) -> String {
+        format!("{} is called only after {}", self.calls.describe(), self.after)
+    }
+
+    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+        let mut seen = false;
+        let mut early = Vec::new();
+        for (turn, call) in scope.calls() {
+            if self.calls.fits(call) && !seen {
+                early.push(calls::shown(turn, call));
+            }
+            seen |= *call.name == *self.after;
+        }
+        let actual = match (early.as_slice(), seen) {
+            ([], _) => "in order".to_string(),
+            (early, true) => format!("before {}: {}", self.after, listed(early)),
+            (early, false) => format!("{} was never called; {}", self.after, listed(early)),
+        };
+        Decided { passed: early.is_empty(), actual }
+    }
+}

@@ -1,0 +1,99 @@
+//! Which suites a run means: files, folders and globs on the command line, or those of the project.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::WalkBuilder;
+
+use super::project::Project;
+use crate::cases::Suite;
+use crate::document::Diagnostic;
+
+/// Suites in the order in which they run: sorted, each once.
+#[derive(Debug, Default)]
+pub struct Discovered {
+    /// The suites.
+    pub suites: Vec<Suite>,
+    /// What was asked for and is not there, and what is wrong with a glob.
+    pub mistakes: Vec<Diagnostic>,
+}
+
+/// Finds suites. `paths` are relative to `folder`; without any, the globs of the project decide.
+///
+/// A file is taken whatever it is called. In a folder and by the project's globs, hidden folders, `node_modules`,
+/// `target` and what git ignores are passed over.
+pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovered {
+    let mut found = Discovered::default();
+    if paths.is_empty() {
+        let mut any = Vec::new();
+        for pattern in &project.suites {
+            match glob(pattern) {
+                Ok(glob) => any.push(glob),
+                Err(diagnostic) => found.mistakes.push(diagnostic),
+            }
+        }
+        let fits = |path: &Path| any.iter().any(|glob| glob.is_match(path));
+        found.suites.extend(walk(&project.root, folder, fits));
+        if found.suites.is_empty() && found.mistakes.is_empty() {
+            let message = format!("no suites: nothing under {} fits {}", shown(&project.root, folder), project.suites.join(", "));
+            found.mistakes.push(Diagnostic::new(message).help("name a file, or run `hotseat init` for a first one"));
+        }
+    }
+    for written in paths {
+        let path = folder.join(written);
+        let suites = if path.is_dir() {
+            let named = |path: &Path| {
+                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+                name.ends_with(".test.yaml") || name.ends_with(".test.yml")
+            };
+            walk(&path, folder, named)
+        } else if path.is_file() {
+            vec![Suite::new(path.clone(), shown(&path, folder))]
+        } else if written.contains(['*', '?', '[', '{']) {
+            match glob(written) {
+                Ok(glob) => walk(folder, folder, |path| glob.is_match(path)),
+                Err(diagnostic) => {
+                    found.mistakes.push(diagnostic);
+                    continue;
+                }
+            }
+        } else {
+            found.mistakes.push(Diagnostic::new(format!("no such file or folder: {written}")));
+            continue;
+        };
+        if suites.is_empty() {
+            let rule = if path.is_dir() { "no suites (*.test.yaml, *.test.yml) in" } else { "no files fit" };
+            found.mistakes.push(Diagnostic::new(format!("{rule} {written}")));
+        }
+        found.suites.extend(suites);
+    }
+    found.suites.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut seen = std::collections::HashSet::new();
+    found.suites.retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
+    found
+}
+
+fn glob(pattern: &str) -> Result<GlobMatcher, Diagnostic> {
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| Diagnostic::new(format!("`{pattern}` is not a glob: {error}")))
+}
+
+/// The files below `root` whose path relative to it fits.
+fn walk(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<Suite> {
+    let skipped = |name: &str| matches!(name, "node_modules" | "target");
+    let walk = WalkBuilder::new(root)
+        .require_git(false)
+        .filter_entry(move |entry| entry.depth() == 0 || !entry.file_name().to_str().is_some_and(skipped))
+        .build();
+    let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    let fitting = files.filter(|entry| fits(entry.path().strip_prefix(root).unwrap_or(entry.path())));
+    fitting.map(|entry| Suite::new(entry.path().to_path_buf(), shown(entry.path(), folder))).collect()
+}
+
+/// A path as it is shown: relative to the folder where that is shorter.
+pub fn shown(path: &Path, folder: &Path) -> String {
+    let relative = path.strip_prefix(folder).unwrap_or(path);
+    let relative: PathBuf = if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative.to_path_buf() };
+    relative.to_string_lossy().into_owned()
+}

@@ -1,0 +1,12 @@
+//! The project file, and which suites it means.
+
+mod discover;
+mod project;
+pub mod shape;
+mod start;
+mod target;
+
+pub use discover::{Discovered, discover, shown};
+pub use project::{FILE_NAMES, Project};
+pub use start::{Start, StartedAgent};
+pub use target::{BoundTarget, TargetSettings, is_secret_name, secret_text};

@@ -1,0 +1,159 @@
+//! Starting and stopping the agent under test.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hotseat_trace::{Failure, FailureKind};
+use reqwest::Url;
+use tokio::io::AsyncReadExt;
+use tokio::process::Child;
+use tokio::time::{Instant, sleep};
+
+use crate::adapters::http::{Http, without_credentials};
+use crate::cases::{Environment, millis};
+use crate::document::{Diagnostic, Diagnostics, Map, View};
+use crate::process::{Group, group_command};
+
+/// How much of the agent's last output is kept.
+const KEPT_OUTPUT: usize = 16 * 1024;
+/// How long it is given to end in order.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How the agent under test is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The address that answers when it is ready.
+    pub ready: Url,
+    /// How long it may take until then.
+    pub timeout: Duration,
+    /// Its working folder.
+    pub folder: PathBuf,
+    /// Environment variables added for it.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Start {
+    pub(super) fn read(target: &Map<'_>, root: &Path, mistakes: &mut Diagnostics) -> Option<Self> {
+        let map = target.map("start")?;
+        let (text, place) = match (map.text("ready"), target.text("endpoint")) {
+            (Some(ready), _) => (ready, map.place_of("ready")?),
+            (None, endpoint) => (endpoint?, target.place_of("endpoint")?),
+        };
+        let ready = match Url::parse(text) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
+            _ => {
+                let diagnostic = Diagnostic::new(format!("`{text}` is not an address that can be asked whether the agent is ready"));
+                mistakes.push(diagnostic.at(place).help("it is asked before any hook runs, so it can use `${ENV.NAME}` only"));
+                return None;
+            }
+        };
+        let texts = map.list("command").into_iter().flatten().filter_map(View::text);
+        let env = map.get("env").and_then(View::entries).into_iter().flatten();
+        Some(Start {
+            command: texts.map(str::to_string).collect(),
+            ready,
+            timeout: map.integer("timeout_ms").map_or(Duration::from_secs(60), millis),
+            folder: root.join(map.text("cwd").unwrap_or(".")),
+            env: env.filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string()))).collect(),
+        })
+    }
+}
+
+/// An agent that was started. It is killed, with all that it has started, when this value is dropped.
+#[derive(Debug)]
+pub struct StartedAgent {
+    shown: String,
+    child: Child,
+    group: Group,
+    output: Output,
+}
+
+/// The last output of a process.
+#[derive(Debug, Clone, Default)]
+struct Output(Arc<Mutex<VecDeque<u8>>>);
+
+impl StartedAgent {
+    /// Starts an agent and waits until it answers.
+    ///
+    /// # Errors
+    /// When something answers there already, or the agent cannot be started, ends, or does not answer in time.
+    pub async fn start(start: &Start, environment: &Environment, http: &Http) -> Result<StartedAgent, Failure> {
+        let failed = |message: String| Failure::new(FailureKind::Unreachable, message);
+        let (shown, address) = (start.command.join(" "), without_credentials(&start.ready));
+        if http.answers(&start.ready).await {
+            let message = format!("{address} answers before the agent was started: another process has its address");
+            return Err(failed(message));
+        }
+        let mut command = group_command(&start.command, environment);
+        command.envs(&start.env).current_dir(&start.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
+        let group = Group::of(&child);
+        let output = Output::default();
+        if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+            tokio::spawn(output.clone().keep(stdout));
+            tokio::spawn(output.clone().keep(stderr));
+        }
+        let mut agent = StartedAgent { shown, child, group, output };
+
+        let until = Instant::now() + start.timeout;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            if http.answers(&start.ready).await {
+                return Ok(agent);
+            }
+            if let Ok(Some(status)) = agent.child.try_wait() {
+                let message = format!("the agent `{}` ended before it answered at {address} ({status})", agent.shown);
+                return Err(failed(message).with_detail(agent.last_words()));
+            }
+            if Instant::now() + pause > until {
+                let waited = start.timeout.as_millis();
+                let message = format!("the agent `{}` did not answer at {address} within {waited} ms", agent.shown);
+                return Err(failed(message).with_detail(agent.last_words()));
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
+    }
+
+    /// Its last output.
+    pub fn last_words(&self) -> String {
+        let kept = self.output.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        if text.trim().is_empty() { "it printed nothing".to_string() } else { format!("its last output:\n{}", text.trim_end()) }
+    }
+
+    /// What there is to say of it if it has ended by itself.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(format!("the agent `{}` has ended ({status}); {}", self.shown, self.last_words()))
+    }
+
+    /// Asks it to end, waits a while, and ends it with everything that it has started.
+    pub async fn stop(mut self) {
+        self.group.terminate();
+        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        self.group.kill();
+        let _ = self.child.wait().await;
+    }
+}
+
+impl Output {
+    async fn keep(self, mut from: impl AsyncReadExt + Unpin) {
+        let mut buffer = vec![0; 8192];
+        while let Ok(n) = from.read(&mut buffer).await
+            && n > 0
+        {
+            let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            kept.extend(&buffer[..n]);
+            let surplus = kept.len().saturating_sub(KEPT_OUTPUT);
+            kept.drain(..surplus);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What is made from shapes for people and their editors.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::shape::{Field, Kind, Shape};
+
+/// The JSON Schema (draft 2020-12) of a shape. Shapes it refers to become `$defs` under their names.
+pub fn json_schema(shape: &'static Shape, title: &str, id: &str) -> Value {
+    let mut schema = Map::new();
+    schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("$id".into(), json!(id));
+    schema.insert("title".into(), json!(title));
+    schema.append(&mut shape_schema(shape, shape));
+    let inner = shape.all().into_iter().skip(1);
+    let definitions: Map<_, _> =
+        inner.map(|inner| (inner.name.to_owned(), Value::Object(shape_schema(inner, shape)))).collect();
+    if !definitions.is_empty() {
+        schema.insert("$defs".into(), Value::Object(definitions));
+    }
+    Value::Object(schema)
+}
+
+fn shape_schema(shape: &Shape, root: &Shape) -> Map<String, Value> {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    let mut rules = Vec::new();
+    for field in shape.fields {
+        properties.insert(field.key.to_owned(), field_schema(field, root));
+        for alias in field.aliases {
+            let mut schema = kind_schema(&field.kind, root);
+            schema.insert("description".into(), json!(format!("Another spelling of `{}`.", field.key)));
+            properties.insert((*alias).to_owned(), Value::Object(schema));
+        }
+        let spellings: Vec<_> = field.spellings().map(|spelling| json!({ "required": [spelling] })).collect();
+        match (field.required, field.aliases.is_empty()) {
+            (true, true) => required.push(json!(field.key)),
+            (true, false) => rules.push(json!({ "oneOf": spellings })),
+            (false, true) => {}
+            (false, false) => {
+                let none = json!({ "not": { "anyOf": spellings } });
+                let choices: Vec<_> = std::iter::once(none).chain(spellings.clone()).collect();
+                rules.push(json!({ "oneOf": choices }));
+            }
+        }
+    }
+    let mut schema = Map::new();
+    schema.insert("description".into(), json!(shape.doc));
+    schema.insert("type".into(), json!("object"));
+    schema.insert("properties".into(), Value::Object(properties));
+    schema.insert("additionalProperties".into(), json!(false));
+    if !required.is_empty() {
+        schema.insert("required".into(), Value::Array(required));
+    }
+    if !rules.is_empty() {
+        schema.insert("allOf".into(), Value::Array(rules));
+    }
+    schema
+}
+
+fn field_schema(field: &Field, root: &Shape) -> Value {
+    let mut schema = kind_schema(&field.kind, root);
+    schema.insert("description".into(), json!(field.doc));
+    if let Some(default) = field.default_json() {
+        schema.insert("default".into(), default);
+    }
+    Value::Object(schema)
+}
+
+fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
+    let schema = match kind {
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::False => json!({ "const": false }),
+        Kind::Text => json!({ "type": "string" }),
+        Kind::NonEmptyText => json!({ "type": "string", "pattern": "\\S" }),
+        Kind::Integer { min, max } => {
+            let mut schema = Map::new();
+            schema.insert("type".into(), json!("integer"));
+            if *min != i64::MIN {
+                schema.insert("minimum".into(), json!(min));
+            }
+            if *max != i64::MAX {
+                schema.insert("maximum".into(), json!(max));
+            }
+            return schema;
+        }
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
+        Kind::Json => json!({}),
+        Kind::JsonMap => json!({ "type": "object" }),
+        Kind::Url => json!({ "type": "string", "pattern": URL }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::List(kind) => json!({ "type": "array", "items": kind_schema(kind, root) }),
+        Kind::NonEmptyList(kind) => {
+            json!({ "type": "array", "items": kind_schema(kind, root), "minItems": 1 })
+        }
+        Kind::Map(kind) => json!({ "type": "object", "additionalProperties": kind_schema(kind, root) }),
+        Kind::Shape(shape) if std::ptr::eq(*shape, root) => json!({ "$ref": "#" }),
+        Kind::Shape(shape) => json!({ "$ref": format!("#/$defs/{}", shape.name) }),
+        Kind::OneOf(kinds) => {
+            json!({ "anyOf": kinds.iter().map(|kind| kind_schema(kind, root)).collect::<Vec<_>>() })
+        }
+    };
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+/// The same as the check of [`Kind::Url`].
+const URL: &str = r"^(https?://[^\s/?#]\S*|\S*\$\{\S*)$";
+
+/// A reference page: a section with a table for a shape and for each that it refers to.
+pub fn reference_markdown(shape: &'static Shape) -> String {
+    let mut page = String::new();
+    for shape in shape.all() {
+        if !page.is_empty() {
+            page.push('\n');
+        }
+        // Writing to a string cannot fail.
+        let _ = write!(page, "## {}\n\n{}\n\n", shape.name, shape.doc);
+        page.push_str("| key | type | default | meaning |\n|---|---|---|---|\n");
+        for field in shape.fields {
+            page.push_str(&field_row(field));
+        }
+    }
+    page
+}
+
+fn field_row(field: &Field) -> String {
+    let keys = field.spellings().map(|spelling| format!("`{spelling}`")).collect::<Vec<_>>().join(", ");
+    let default = match field.default {
+        Some(default) => format!("`{default}`"),
+        None if field.required => "required".to_owned(),
+        None => String::new(),
+    };
+    let cells = [keys, type_markdown(&field.kind), default, field.doc.to_owned()];
+    let cells = cells.map(|cell| cell.replace('|', "\\|").replace('\n', " "));
+    format!("| {} |\n", cells.join(" | "))
+}
+
+fn type_markdown(kind: &Kind) -> String {
+    match kind {
+        Kind::Bool => "true or false".to_owned(),
+        Kind::False => "`false`".to_owned(),
+        Kind::Text | Kind::NonEmptyText => "text".to_owned(),
+        Kind::Integer { .. } | Kind::Pattern | Kind::Url | Kind::Number => {
+            let words = kind.in_words();
+            words.trim_start_matches("a ").to_owned()
+        }
+        Kind::Json => "any value".to_owned(),
+        Kind::JsonMap => "mapping".to_owned(),
+        Kind::Choice(_) => kind.in_words(),
+        Kind::List(kind) | Kind::NonEmptyList(kind) => format!("list of {}", type_markdown(kind)),
+        Kind::Map(kind) => format!("mapping of names to {}", type_markdown(kind)),
+        Kind::Shape(shape) => format!("[{}](#{})", shape.name, anchor(shape.name)),
+        Kind::OneOf(kinds) => kinds.iter().map(type_markdown).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+/// The anchor that Markdown renderers give to a heading.
+fn anchor(heading: &str) -> String {
+    heading
+        .chars()
+        .filter_map(|character| match character {
+            ' ' => Some('-'),
+            '-' | '_' => Some(character),
+            _ if character.is_alphanumeric() => Some(character.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect()
+}

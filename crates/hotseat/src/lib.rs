@@ -1,0 +1,22 @@
+//! Hotseat puts an AI agent in the hot seat: it holds conversations with it, records everything that happens as
+//! one trace, and decides with hard, tools-first checks whether the agent behaved.
+//!
+//! A run goes through these parts, each behind the one before:
+//!
+//! - [`document`]: what people write, as a tree that knows its places;
+//! - [`config`]: the project file, the target, which suites are meant;
+//! - [`cases`]: documents become cases;
+//! - [`run`]: conversations are held side by side, results come out one by one;
+//! - [`session`]: one conversation; [`adapters`]: how the agent is reached;
+//! - [`checks`]: assertions as data, deciding over the recorded trace;
+//! - [`report`]: console, JSON, JSON lines, JUnit, GitHub.
+
+pub mod adapters;
+pub mod cases;
+pub mod checks;
+pub mod config;
+pub mod document;
+mod process;
+pub mod report;
+pub mod run;
+pub mod session;

@@ -1,0 +1,106 @@
+//! Reports: consumers of what happens in a run. They know nothing but events and what attempts came to.
+
+mod console;
+mod github;
+mod json;
+mod jsonl;
+mod junit;
+mod record;
+mod trace;
+mod words;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use console::{Console, Look};
+pub use github::GitHub;
+pub use json::Json;
+pub use jsonl::JsonLines;
+pub use junit::JUnit;
+pub use trace::TraceLines;
+pub use words::{duration, one_line};
+
+use crate::run::RunEvent;
+
+/// Somebody who is told what happens in a run.
+pub trait Reporter: Send {
+    /// Takes note of an event.
+    ///
+    /// # Errors
+    /// When what it writes cannot be written.
+    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()>;
+}
+
+/// A report file, by the ending of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `.json`: one object with all results, in the order of the cases.
+    Json,
+    /// `.jsonl`: a line as each case ends.
+    JsonLines,
+    /// `.xml`: JUnit.
+    JUnit,
+}
+
+/// The endings that name a format.
+pub const ENDINGS: &str = ".json, .jsonl, .xml";
+
+impl Format {
+    /// The format that a file name asks for.
+    pub fn of(path: &Path) -> Option<Format> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "json" => Some(Format::Json),
+            "jsonl" | "ndjson" => Some(Format::JsonLines),
+            "xml" => Some(Format::JUnit),
+            _ => None,
+        }
+    }
+}
+
+/// Opens a report file. Its folder is made if it is not there.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn open(path: &Path, format: Format) -> Result<Box<dyn Reporter>, NotWritable> {
+    let file = create(path)?;
+    Ok(match format {
+        Format::Json => Box::new(Json::new(file).map_err(|error| NotWritable::new(path, error))?),
+        Format::JsonLines => Box::new(JsonLines::new(file)),
+        Format::JUnit => Box::new(JUnit::new(file)),
+    })
+}
+
+/// Makes a file for a report, with its folder.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn create(path: &Path) -> Result<File, NotWritable> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|error| NotWritable::new(path, error))?;
+    }
+    File::create(path).map_err(|error| NotWritable::new(path, error))
+}
+
+/// A report file that cannot be written.
+#[derive(Debug)]
+pub struct NotWritable {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl NotWritable {
+    /// The file and what is wrong with it.
+    pub fn new(path: &Path, error: io::Error) -> Self {
+        NotWritable { path: path.to_path_buf(), error }
+    }
+}
+
+impl fmt::Display for NotWritable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write {}: {}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for NotWritable {}

@@ -1,0 +1,180 @@
+//! One attempt at one case: hooks, then the conversation, then the verdict.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_trace::{Conversation, Event, Failure, FailureKind, Millis, Verdict};
+use serde_json::Value;
+
+use super::plan::Selected;
+use crate::adapters::ag_ui;
+use crate::adapters::http::Http;
+use crate::cases::{Case, Variables};
+use crate::config::{BoundTarget, Project, is_secret_name, secret_text};
+use crate::document::Diagnostics;
+use crate::session::{Checked, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis};
+
+/// Shorter values of variables that only their names make secrets are let through: `true` is no secret.
+const SHORTEST_NAMED: usize = 8;
+
+/// Everything outside a case that an attempt needs.
+#[derive(Debug)]
+pub struct Outside {
+    /// The project.
+    pub project: Arc<Project>,
+    /// The clients of HTTP.
+    pub http: Arc<Http>,
+    /// How long agents may take.
+    pub timeouts: Timeouts,
+    /// Whether attempts keep their events.
+    pub keep_events: bool,
+    /// Whether events keep what the adapter received.
+    pub keep_raw: bool,
+    /// The target, where it is the same for every case.
+    target: Option<(BoundTarget, Redactor)>,
+}
+
+/// An attempt and what it came to.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Which case.
+    pub selected: Selected,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// Every check that was decided, in order.
+    pub checks: Vec<Checked>,
+    /// What was said and done.
+    pub conversation: Conversation,
+    /// The trace, where it was asked for.
+    pub events: Vec<Event>,
+    /// When it began.
+    pub started_at: Millis,
+    /// How long it took, hooks included.
+    pub duration: Duration,
+}
+
+impl Outside {
+    /// What attempts of this project need. A target that uses no variables of hooks is filled in here.
+    ///
+    /// # Errors
+    /// What is wrong with the target.
+    pub fn new(
+        project: Arc<Project>,
+        http: Arc<Http>,
+        timeouts: Timeouts,
+        keep_events: bool,
+        keep_raw: bool,
+    ) -> Result<Self, Diagnostics> {
+        let mut outside = Outside { project, http, timeouts, keep_events, keep_raw, target: None };
+        if !outside.project.target_varies() {
+            outside.target = Some(outside.bind(&BTreeMap::new())?);
+        }
+        Ok(outside)
+    }
+
+    /// The address of the target, where it is the same for every case.
+    pub fn endpoint(&self) -> Option<&reqwest::Url> {
+        self.target.as_ref().map(|(target, _)| &target.ag_ui.endpoint)
+    }
+
+    fn variables<'a>(&'a self, given: &'a BTreeMap<String, Value>, more_to_come: bool) -> Variables<'a> {
+        Variables { environment: self.project.environment(), given, more_to_come }
+    }
+
+    /// The target with these variables, and what takes its secrets out.
+    fn bind(&self, given: &BTreeMap<String, Value>) -> Result<(BoundTarget, Redactor), Diagnostics> {
+        let mut target = self.project.bind_target(self.variables(given, false))?;
+        target.ag_ui.keep_raw = self.keep_raw;
+        let redactor = self.redactor(&target, given);
+        Ok((target, redactor))
+    }
+
+    fn redactor(&self, target: &BoundTarget, given: &BTreeMap<String, Value>) -> Redactor {
+        let environment = self.project.environment();
+        let named = self.project.secrets.iter().filter_map(|name| {
+            let value = match name.strip_prefix("ENV.") {
+                Some(variable) => environment.get(variable).cloned(),
+                None => given.get(name).and_then(secret_text),
+            };
+            Some((name.clone(), value?))
+        });
+        let of_environment = environment.iter().map(|(name, value)| (format!("ENV.{name}"), value.clone()));
+        let of_hooks = given.iter().filter_map(|(name, value)| Some((name.clone(), secret_text(value)?)));
+        let by_name = of_environment.chain(of_hooks);
+        let by_name = by_name.filter(|(name, value)| is_secret_name(name) && value.len() >= SHORTEST_NAMED);
+        Redactor::new(target.secrets.iter().cloned().chain(named).chain(by_name))
+    }
+}
+
+/// Makes an attempt.
+pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
+    let started_at = wall_millis();
+    let started = tokio::time::Instant::now();
+    let (verdict, checks, conversation, events) = match &selected.case.skip {
+        Some(reason) => (Verdict::skipped(reason.clone()), Vec::new(), Conversation::default(), Vec::new()),
+        None => match prepare(&selected, outside).await {
+            Err(failure) => (Verdict::failed(failure), Vec::new(), Conversation::default(), Vec::new()),
+            Ok((case, target, redactor)) => {
+                let target = target.for_case(&case.target);
+                let script = TurnScript::new(target.tools);
+                let mut agent = ag_ui::Session::open(outside.http.clone(), target.ag_ui);
+                let recorder = Recorder::new(redactor, outside.keep_events);
+                let held = hold(&case, &mut agent, script, outside.timeouts, recorder).await;
+                (held.verdict, held.checks, held.conversation, held.events)
+            }
+        },
+    };
+    Attempt { selected, verdict, checks, conversation, events, started_at, duration: started.elapsed() }
+}
+
+impl Attempt {
+    /// An attempt that was never made.
+    pub(super) fn not_made(selected: Selected, verdict: Verdict) -> Self {
+        Attempt {
+            selected,
+            verdict,
+            checks: Vec::new(),
+            conversation: Conversation::default(),
+            events: Vec::new(),
+            started_at: wall_millis(),
+            duration: Duration::ZERO,
+        }
+    }
+}
+
+/// Runs the hooks of a case and fills in their variables.
+async fn prepare(selected: &Selected, outside: &Outside) -> Result<(Case, BoundTarget, Redactor), Failure> {
+    let case = &selected.case;
+    let mut given = BTreeMap::new();
+    let undefined = |found: Diagnostics| {
+        let mut words = found.into_iter().map(|diagnostic| match diagnostic.place {
+            Some(place) => format!("{} ({place})", diagnostic.message),
+            None => diagnostic.message,
+        });
+        let message = words.next().unwrap_or_default();
+        Failure::new(FailureKind::TestError, message).with_detail(words.collect::<Vec<_>>().join("\n"))
+    };
+    let folder = match &outside.project.file {
+        Some(_) => &outside.project.root,
+        None => &selected.suite.folder,
+    };
+    for index in 0..case.hooks {
+        let variables = outside.variables(&given, false);
+        let hook = case.hook(index, variables).map_err(undefined)?;
+        let hidden = |failure: Failure| match &outside.target {
+            Some((_, redactor)) => redactor.failure(failure),
+            None => failure,
+        };
+        let new = run_hook(&hook, folder, outside.project.environment()).await.map_err(hidden)?;
+        given.extend(new);
+    }
+    let case = case.bind(outside.variables(&given, false)).map_err(undefined)?;
+    let (target, redactor) = match &outside.target {
+        // What hooks give may hold secrets too.
+        Some((target, _)) if !given.is_empty() => (target.clone(), outside.redactor(target, &given)),
+        Some((target, redactor)) => (target.clone(), redactor.clone()),
+        None => outside.bind(&given).map_err(undefined)?,
+    };
+    Ok((case, target, redactor))
+}

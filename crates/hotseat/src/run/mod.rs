@@ -1,0 +1,9 @@
+//! Runs: cases are selected, conversations held side by side, results handed on one by one.
+
+mod attempt;
+mod dispatcher;
+mod plan;
+
+pub use attempt::{Attempt, Outside};
+pub use dispatcher::{Control, Options, RunEvent, Summary, execute};
+pub use plan::{Plan, Selected, Selection};

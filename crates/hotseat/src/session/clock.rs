@@ -1,0 +1,34 @@
+//! The one place where a session learns what time it is.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use hotseat_trace::{Millis, Offset};
+
+/// A clock that started when the session was opened.
+///
+/// The wall time is read once; later ones are that time plus what the monotonic clock says, so the two can
+/// never contradict each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    opened: Instant,
+    opened_at: Millis,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Clock { opened: Instant::now(), opened_at: wall_millis() }
+    }
+
+    /// What has passed since the start, and the wall time that goes with it.
+    pub fn now(&self) -> (Offset, Millis) {
+        let offset = Offset::from(self.opened.elapsed());
+        (offset, self.opened_at + Millis::try_from(offset.0 / 1000).unwrap_or(Millis::MAX))
+    }
+}
+
+/// The wall time in milliseconds since the Unix epoch.
+pub fn wall_millis() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)
+}

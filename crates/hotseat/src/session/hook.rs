@@ -1,0 +1,104 @@
+//! Hooks: commands that run before the first turn and give variables.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+
+use hotseat_trace::{Failure, FailureKind};
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+
+use crate::cases::{Environment, Hook};
+use crate::process::{Group, group_command};
+
+/// How much of a hook's output is kept; what is more is read and thrown away, and the hook fails.
+const MOST_OUTPUT: usize = 8 * 1024 * 1024;
+/// How much of it is shown when it fails.
+const SHOWN: usize = 4000;
+
+/// Runs a hook in `folder` (or where it says) and returns the variables that it prints.
+///
+/// # Errors
+/// When it cannot be started, fails, does not end in time, or prints anything but a JSON object.
+pub async fn run_hook(
+    hook: &Hook,
+    folder: &Path,
+    environment: &Environment,
+) -> Result<BTreeMap<String, Value>, Failure> {
+    let shown = hook.command.join(" ");
+    let failed = |message: String| Failure::new(FailureKind::HookError, message);
+    let mut command = group_command(&hook.command, environment);
+    command.envs(&hook.env).current_dir(folder.join(hook.cwd.as_deref().unwrap_or(Path::new("."))));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(format!("hook `{shown}` cannot be started: {error}")))?;
+    let group = Group::of(&child);
+    let mut stdout = child.stdout.take().expect("stdout is piped");
+    let mut stderr = child.stderr.take().expect("stderr is piped");
+
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let ended = tokio::time::timeout(hook.timeout, async {
+        let waited = async {
+            let status = child.wait().await;
+            // Whatever it has left behind ends with it, and with that its output.
+            group.kill();
+            status
+        };
+        let (read_out, read_err, status) =
+            tokio::join!(read(&mut stdout, &mut out), read(&mut stderr, &mut err), waited);
+        (read_out.and(read_err), status)
+    })
+    .await;
+    group.kill();
+    let detail = output(&out, &err);
+    let (read, status) = match ended {
+        Ok((read, status)) => (read, status),
+        Err(_) => {
+            let _ = child.wait().await;
+            let message = format!("hook `{shown}` timed out after {} ms", hook.timeout.as_millis());
+            return Err(failed(message).with_detail(detail));
+        }
+    };
+    let status = read.and(status).map_err(|error| failed(format!("hook `{shown}`: {error}")).with_detail(detail.clone()))?;
+    if !status.success() {
+        return Err(failed(format!("hook `{shown}` failed ({status})")).with_detail(detail));
+    }
+    if out.len() >= MOST_OUTPUT {
+        return Err(failed(format!("hook `{shown}` printed more than {MOST_OUTPUT} bytes")));
+    }
+    if out.trim_ascii().is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    match serde_json::from_slice(&out) {
+        Ok(Value::Object(variables)) => Ok(variables.into_iter().collect()),
+        Ok(_) => Err(failed(format!("hook `{shown}` printed JSON that is not an object")).with_detail(detail)),
+        Err(error) => {
+            Err(failed(format!("hook `{shown}` printed something that is not JSON ({error})")).with_detail(detail))
+        }
+    }
+}
+
+async fn read(from: &mut (impl AsyncReadExt + Unpin), into: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut buffer = vec![0; 8192];
+    loop {
+        let n = from.read(&mut buffer).await?;
+        if n == 0 {
+            return Ok(());
+        }
+        let room = MOST_OUTPUT - into.len();
+        into.extend_from_slice(&buffer[..n.min(room)]);
+    }
+}
+
+fn output(out: &[u8], err: &[u8]) -> String {
+    let mut words = Vec::new();
+    for (name, bytes) in [("stdout", out), ("stderr", err)] {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end();
+        match text.char_indices().nth(SHOWN) {
+            _ if text.is_empty() => words.push(format!("{name}: nothing")),
+            Some((end, _)) => words.push(format!("{name}:\n{}…", &text[..end])),
+            None => words.push(format!("{name}:\n{text}")),
+        }
+    }
+    words.join("\n")
+}

@@ -1,0 +1,122 @@
+//! Secrets are replaced before an event leaves the session, so nothing behind it can leak them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use hotseat_trace::{Failure, Payload};
+use serde_json::Value;
+
+/// Values shorter than this are not secrets worth the name, and redacting them would mangle every text.
+const SHORTEST: usize = 4;
+
+/// Replaces secret values wherever they stand.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    found: Option<Arc<Found>>,
+}
+
+#[derive(Debug)]
+struct Found {
+    automaton: AhoCorasick,
+    marks: Vec<String>,
+}
+
+impl Redactor {
+    /// Redacts the given values; each is replaced by `[redacted:NAME]`. Very short values are let through.
+    pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut values = Vec::new();
+        let mut marks = Vec::new();
+        for (name, value) in secrets {
+            if value.len() < SHORTEST {
+                continue;
+            }
+            let mark = format!("[redacted:{name}]");
+            // Inside JSON text the value may stand escaped.
+            let escaped = Value::String(value.clone()).to_string();
+            let escaped = escaped[1..escaped.len() - 1].to_string();
+            if escaped != value {
+                values.push(escaped);
+                marks.push(mark.clone());
+            }
+            values.push(value);
+            marks.push(mark);
+        }
+        if values.is_empty() {
+            return Redactor::default();
+        }
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values);
+        Redactor { found: automaton.ok().map(|automaton| Arc::new(Found { automaton, marks })) }
+    }
+
+    /// A text without secrets.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.found {
+            Some(found) if found.automaton.is_match(text) => {
+                Cow::Owned(found.automaton.replace_all(text, &found.marks))
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// An event without secrets.
+    pub fn payload(&self, payload: Payload) -> Payload {
+        let Some(found) = &self.found else { return payload };
+        let Ok(mut members) = payload.to_json() else { return payload };
+        if !found.automaton.is_match(&members.to_string()) {
+            return payload;
+        }
+        self.value(&mut members);
+        // Only texts have changed, so the members still fit their type; ids that were secrets change too.
+        Payload::from_json(payload.type_name(), members).unwrap_or(payload)
+    }
+
+    /// A failure without secrets.
+    pub fn failure(&self, mut failure: Failure) -> Failure {
+        failure.message = self.text(&failure.message).into_owned();
+        failure.detail = failure.detail.map(|detail| self.text(&detail).into_owned());
+        failure
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.text(text).into_owned(),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.value(value)),
+            Value::Object(members) => {
+                let entries = std::mem::take(members);
+                members.extend(entries.into_iter().map(|(key, mut value)| {
+                    self.value(&mut value);
+                    (self.text(&key).into_owned(), value)
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotseat_trace::ToolCompleted;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_is_found_in_keys_values_and_escaped_text() {
+        let redactor = Redactor::new([("TOKEN".to_string(), "s\"cret".to_string())]);
+        let payload = ToolCompleted {
+            turn_id: "turn-1".into(),
+            tool_call_id: "c".into(),
+            output: json!({"a s\"cret": ["s\"cret", "{\"t\":\"s\\\"cret\"}"]}),
+            origin: Default::default(),
+        };
+        let Payload::ToolCompleted(clean) = redactor.payload(payload.into()) else { panic!("another type") };
+        assert_eq!(clean.output, json!({"a [redacted:TOKEN]": ["[redacted:TOKEN]", "{\"t\":\"[redacted:TOKEN]\"}"]}));
+    }
+
+    #[test]
+    fn values_that_would_mangle_every_text_are_let_through() {
+        let redactor = Redactor::new([("PORT".to_string(), "1".to_string()), ("EMPTY".to_string(), String::new())]);
+        assert_eq!(redactor.text("order 1 of 11"), "order 1 of 11");
+    }
+}

@@ -1,0 +1,143 @@
+//! What the client answers when an agent asks it for something: calls of client-side tools, and interrupts.
+
+use serde_json::{Value, json};
+
+use crate::checks::{ArgumentPatterns, Pattern};
+use crate::document::Place;
+
+/// A tool that is offered to the agent and answered by the test.
+#[derive(Debug, Clone)]
+pub struct ClientTool {
+    /// Its name.
+    pub name: String,
+    /// What the agent is told it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// What it returns: the first answer that fits.
+    pub answers: Vec<ToolAnswer>,
+}
+
+/// One answer of a client-side tool.
+#[derive(Debug, Clone)]
+pub struct ToolAnswer {
+    /// Only for calls whose arguments fit.
+    pub arguments: ArgumentPatterns,
+    /// What it returns.
+    pub reply: ToolReply,
+    /// Used for one call only.
+    pub once: bool,
+}
+
+/// What a client-side tool returns.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolReply {
+    /// A result.
+    Content(Value),
+    /// It fails with this message.
+    Error(String),
+}
+
+/// One answer to an interrupt.
+#[derive(Debug, Clone)]
+pub struct InterruptAnswer {
+    /// Only for interrupts whose reason fits.
+    pub reason: Option<Pattern>,
+    /// Only for interrupts whose message fits.
+    pub message: Option<Pattern>,
+    /// Only for interrupts that hold up a call of this tool.
+    pub tool: Option<String>,
+    /// What is answered.
+    pub reply: InterruptReply,
+    /// Used for one interrupt only.
+    pub once: bool,
+    /// Where it was written.
+    pub place: Place,
+}
+
+/// What is answered to an interrupt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InterruptReply {
+    /// It is resolved with this payload.
+    Resolved(Value),
+    /// It is refused.
+    Cancelled,
+}
+
+/// What an interrupt says of itself, as far as answers can ask for it.
+#[derive(Debug, Clone, Copy)]
+pub struct AskedInterrupt<'a> {
+    /// Why, as a short name.
+    pub reason: Option<&'a str>,
+    /// What a person is asked.
+    pub message: Option<&'a str>,
+    /// The tool whose call it holds up.
+    pub tool: Option<&'a str>,
+}
+
+/// The answers for a conversation, and which of them are used up.
+#[derive(Debug, Default)]
+pub struct TurnScript {
+    tools: Vec<ClientTool>,
+    /// For each tool and answer, how often it was used in this conversation.
+    used_tools: Vec<Vec<usize>>,
+    interrupts: Vec<InterruptAnswer>,
+    /// For each answer, how often it was used in this turn.
+    used_interrupts: Vec<usize>,
+}
+
+impl TurnScript {
+    /// A script with these tools.
+    pub fn new(tools: Vec<ClientTool>) -> Self {
+        let used_tools = tools.iter().map(|tool| vec![0; tool.answers.len()]).collect();
+        TurnScript { tools, used_tools, interrupts: Vec::new(), used_interrupts: Vec::new() }
+    }
+
+    /// Begins a turn with these answers to interrupts.
+    pub fn begin_turn(&mut self, interrupts: &[InterruptAnswer]) {
+        self.interrupts = interrupts.to_vec();
+        self.used_interrupts = vec![0; interrupts.len()];
+    }
+
+    /// The tools as agents are told of them.
+    pub fn tools_as_json(&self) -> Value {
+        let tools = self.tools.iter().map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+        });
+        Value::Array(tools.collect())
+    }
+
+    /// Whether the client offers a tool.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
+    }
+
+    /// What the client answers a call; none when nothing fits.
+    pub fn tool_reply(&mut self, name: &str, arguments: &Value) -> Option<ToolReply> {
+        let (tool, used) = self.tools.iter().zip(&mut self.used_tools).find(|(tool, _)| tool.name == name)?;
+        let fits = |answer: &ToolAnswer, used: usize| !(answer.once && used > 0) && answer.arguments.all_fit(arguments);
+        let place = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
+        used[place] += 1;
+        Some(tool.answers[place].reply.clone())
+    }
+
+    /// What the client answers an interrupt; none when nothing fits.
+    pub fn interrupt_reply(&mut self, asked: &AskedInterrupt<'_>) -> Option<InterruptReply> {
+        let fits = |pattern: &Option<Pattern>, said: Option<&str>| {
+            pattern.as_ref().is_none_or(|pattern| said.is_some_and(|said| pattern.fits(said)))
+        };
+        let place = self.interrupts.iter().zip(&self.used_interrupts).position(|(answer, used)| {
+            !(answer.once && *used > 0)
+                && fits(&answer.reason, asked.reason)
+                && fits(&answer.message, asked.message)
+                && answer.tool.as_deref().is_none_or(|tool| asked.tool == Some(tool))
+        })?;
+        self.used_interrupts[place] += 1;
+        Some(self.interrupts[place].reply.clone())
+    }
+
+    /// The answers to interrupts of this turn that were never asked for.
+    pub fn unused(&self) -> impl Iterator<Item = &InterruptAnswer> {
+        self.interrupts.iter().zip(&self.used_interrupts).filter(|(_, used)| **used == 0).map(|(answer, _)| answer)
+    }
+}
