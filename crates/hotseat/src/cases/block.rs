@@ -183,10 +183,6 @@ fn required(entry: &Map<'_>, checks: &mut Vec<Check>, mistakes: &mut Diagnostics
         checks.push(Check { kind, place });
     }
     if let (Some(after), Some(place)) = (entry.text("after"), entry.place_of("after")) {
-        if after == calls.name {
-            let diagnostic = Diagnostic::new(format!("`after` names {after} itself, whose first call can come after none"));
-            mistakes.push(diagnostic.at(place.clone()).help("to ask for several calls write `count: { min: 2 }`"));
-        }
         checks.push(Check { kind: CheckKind::After(After { calls, after: after.to_string() }), place });
     }
 }

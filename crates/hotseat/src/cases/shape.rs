@@ -184,7 +184,7 @@ pub static REQUIRE: Shape = Shape {
         Field::optional("args_not_match", ARGUMENTS, "No call that fits `args_match` has an argument that fits one of these."),
         Field::optional("result_match", PATTERNS, "The result fits; objects are matched as compact JSON."),
         Field::optional("result_not_match", PATTERNS, "No call that fits `args_match` has a result that fits."),
-        Field::optional("after", Kind::NonEmptyText, "Each counted call began after a call of this other tool had begun."),
+        Field::optional("after", Kind::NonEmptyText, "Each counted call began after a call of this tool had begun. With its own name: it is called again."),
     ],
 };
 

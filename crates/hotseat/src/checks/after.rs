@@ -6,7 +6,7 @@ use super::calls::{self, CallFilter};
 use super::{Decided, listed};
 
 /// Every call that is meant began after some call of another tool had begun. Calls made in parallel are in the
-/// order in which they began.
+/// order in which they began. After itself a tool can only be called again, so there must be a second call.
 #[derive(Debug, Clone)]
 pub struct After {
     /// Which calls are looked at.
@@ -23,12 +23,19 @@ impl After {
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let mut seen = false;
-        let mut early = Vec::new();
+        let (mut early, mut late) = (Vec::new(), 0);
         for (turn, call) in scope.calls() {
-            if self.calls.fits(call) && !seen {
-                early.push(calls::shown(turn, call));
+            match (self.calls.fits(call), seen) {
+                (true, true) => late += 1,
+                (true, false) => early.push(calls::shown(turn, call)),
+                (false, _) => {}
             }
             seen |= *call.name == *self.after;
+        }
+        if *self.after == *self.calls.name {
+            // The first call can come after none; what is asked for is that there is another.
+            let actual = if late > 0 { "called again".to_string() } else { listed(&early) };
+            return Decided { passed: late > 0, actual };
         }
         let actual = match (early.as_slice(), seen) {
             ([], _) => "in order".to_string(),

@@ -62,7 +62,7 @@ impl ToolCount {
                     names => format!("not called; called were {}", names.join(", ")),
                 }
             }
-            _ if narrowed => format!("{} of {} fit: {}", counted, calls(all.len()), listed(&all)),
+            _ if narrowed => format!("{counted} of {} fits: {}", calls(all.len()), listed(&all)),
             _ => format!("called {}: {}", times(counted), listed(&all)),
         };
         Decided { passed, actual }

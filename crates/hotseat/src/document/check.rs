@@ -82,7 +82,7 @@ impl Checker<'_> {
                 }
             }
             (Kind::Shape(shape), Value::Map(entries)) => self.check_shape(node, entries, shape, subject),
-            (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.types().contains(&type_of(node))) {
+            (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.accepts(type_of(node))) {
                 Some(kind) => self.check(node, kind, subject),
                 None => self.misfit(node, kind, subject),
             },
@@ -189,32 +189,33 @@ impl Checker<'_> {
 
     /// What to write instead, where the reason for the misfit can be guessed.
     fn advice(&self, node: &Node, kind: &Kind) -> Option<String> {
-        let types = kind.types();
         match &node.value {
             Value::Null => Some("give it a value, or leave the key out".to_owned()),
-            Value::Bool(_) | Value::Number(_) if types.contains(&Type::String) => {
+            Value::Bool(_) | Value::Number(_) if kind.accepts(Type::String) => {
                 node.as_quoted(self.source).map(|quoted| format!("write {quoted} to mean text"))
             }
-            Value::String(text) if types.contains(&Type::Bool) && is_truth_word(text) => {
+            Value::String(text) if kind.accepts(Type::Bool) && is_truth_word(text) => {
                 Some("write true or false, without quotes".to_owned())
             }
-            Value::String(text) if types.contains(&Type::Number) && text.parse::<f64>().is_ok() => {
+            Value::String(text) if kind.accepts(Type::Number) && text.parse::<f64>().is_ok() => {
                 Some("leave out the quotes to mean a number".to_owned())
             }
             Value::String(text) => match kind {
-                Kind::Choice(words) => nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`?")),
+                Kind::Choice(words) => {
+                    nearest(text, words.iter().copied()).map(|near| format!("did you mean `{near}`?"))
+                }
                 Kind::Url => Some("a URL begins with `http://` or `https://`".to_owned()),
                 Kind::Pattern => Some("an empty regular expression fits everything".to_owned()),
-                _ => list_advice(&types),
+                _ => list_advice(kind),
             },
-            Value::Bool(_) | Value::Number(_) | Value::Map(_) => list_advice(&types),
+            Value::Bool(_) | Value::Number(_) | Value::Map(_) => list_advice(kind),
             Value::List(_) => None,
         }
     }
 }
 
-fn list_advice(types: &[Type]) -> Option<String> {
-    types.contains(&Type::List).then(|| "write it as a list, with `- ` before each entry".to_owned())
+fn list_advice(kind: &Kind) -> Option<String> {
+    kind.accepts(Type::List).then(|| "write it as a list, with `- ` before each entry".to_owned())
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {
@@ -254,7 +255,10 @@ fn nearest(written: &str, candidates: impl Iterator<Item = &'static str>) -> Opt
     }
     // `timeoutMs` and `timeout-ms` are `timeout_ms`.
     let fold = |text: &str| -> String {
-        text.chars().filter(|character| !matches!(character, '_' | '-')).flat_map(char::to_lowercase).collect()
+        text.chars()
+            .filter(|character| !matches!(character, '_' | '-'))
+            .flat_map(char::to_lowercase)
+            .collect()
     };
     let written = fold(written);
     let most = (written.chars().count() / 3).max(1);

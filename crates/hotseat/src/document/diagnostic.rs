@@ -288,7 +288,9 @@ fn visible(text: &str, breaks: Breaks) -> String {
 pub(crate) fn visible_char(character: char) -> char {
     match character {
         '\t' => '\t',
-        '\0'..='\u{1F}' => char::from_u32(u32::from(character) + 0x2400).unwrap_or(char::REPLACEMENT_CHARACTER),
+        '\0'..='\u{1F}' => {
+            char::from_u32(u32::from(character) + 0x2400).unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
         '\u{7F}' => '\u{2421}',
         // The second set of control characters, and characters that reorder or hide text.
         '\u{80}'..='\u{9F}'

@@ -170,17 +170,23 @@ pub(super) enum Type {
     Map,
 }
 
+impl Type {
+    const ALL: [Type; 6] = [Type::Null, Type::Bool, Type::Number, Type::String, Type::List, Type::Map];
+}
+
 impl Kind {
-    /// The types of JSON that fit.
-    pub(super) fn types(&self) -> Vec<Type> {
+    /// Whether a value of this type may fit.
+    pub(super) fn accepts(&self, given: Type) -> bool {
         match self {
-            Kind::Bool | Kind::False => vec![Type::Bool],
-            Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => vec![Type::String],
-            Kind::Integer { .. } | Kind::Number => vec![Type::Number],
-            Kind::Json => vec![Type::Null, Type::Bool, Type::Number, Type::String, Type::List, Type::Map],
-            Kind::List(_) | Kind::NonEmptyList(_) => vec![Type::List],
-            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => vec![Type::Map],
-            Kind::OneOf(kinds) => kinds.iter().flat_map(Kind::types).collect(),
+            Kind::Bool | Kind::False => given == Type::Bool,
+            Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
+                given == Type::String
+            }
+            Kind::Integer { .. } | Kind::Number => given == Type::Number,
+            Kind::Json => true,
+            Kind::List(_) | Kind::NonEmptyList(_) => given == Type::List,
+            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => given == Type::Map,
+            Kind::OneOf(kinds) => kinds.iter().any(|kind| kind.accepts(given)),
         }
     }
 
@@ -233,8 +239,8 @@ impl Kind {
     fn problems(&self, path: &str, problems: &mut Vec<String>) {
         match self {
             Kind::OneOf(kinds) => {
-                let types = self.types();
-                if types.iter().enumerate().any(|(number, kind)| types[..number].contains(kind)) {
+                let fitting = |given: Type| kinds.iter().filter(|kind| kind.accepts(given)).count();
+                if Type::ALL.into_iter().any(|given| fitting(given) > 1) {
                     problems.push(format!("the alternatives of `{path}` cannot be told apart"));
                 }
                 kinds.iter().for_each(|kind| kind.problems(path, problems));

@@ -188,17 +188,18 @@ impl<W: Write + Send> Console<W> {
             Some(turn) => format!("turn {turn}: {}", checked.verdict.expected),
             None => checked.verdict.expected.clone(),
         };
-        let mut found = lines(&checked.verdict.actual);
-        let first = found.next().unwrap_or_default();
-        let rest: Vec<String> = found.collect();
-        let label = if first.is_empty() { "found:".to_string() } else { format!("found: {first}") };
-        let diagnostic = Diagnostic::new(message).at(checked.check.place.clone()).label(label);
-        for line in diagnostic.render(self.look.color, self.look.width).lines() {
+        let diagnostic = Diagnostic::new(message).at(checked.check.place.clone());
+        for line in diagnostic.render(self.look.color, self.look.width.saturating_sub(5)).lines() {
             let _ = writeln!(out, "     {line}");
         }
-        for line in rest {
-            let _ = writeln!(out, "       {}", one_line(&line, self.look.width.saturating_sub(8).max(40)));
+        let _ = write!(out, "     {}", self.paint(Tone::Strong, "found:"));
+        // Two lines' worth; reports hold it whole.
+        let width = (2 * self.look.width).saturating_sub(14).max(60);
+        for line in lines(&checked.verdict.actual) {
+            let _ = writeln!(out, " {}", one_line(&line, width));
+            out.push_str("           ");
         }
+        out.truncate(out.trim_end_matches(' ').len());
         out.push('\n');
     }
 
@@ -215,14 +216,10 @@ impl<W: Write + Send> Console<W> {
         if parts.is_empty() {
             parts.push("nothing ran".to_string());
         }
-        let mut kinds = Vec::new();
-        if summary.errors > 0 {
-            kinds.push(count(summary.errors, "error"));
-        }
-        if summary.timeouts > 0 {
-            kinds.push(count(summary.timeouts, "time-out"));
-        }
-        let kinds = if kinds.is_empty() { String::new() } else { format!(" ({} of the failures)", kinds.join(", ")) };
+        // Of the failures, those that no check decided.
+        let kinds = [(summary.errors, "error"), (summary.timeouts, "timeout")];
+        let kinds: Vec<String> = kinds.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(n, what)).collect();
+        let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
         let interrupted = if summary.interrupted { " · interrupted" } else { "" };
         let took = duration(summary.duration);
         format!("{}: {}{kinds} in {took}{interrupted}\n", count(summary.total, "case"), parts.join(", "))

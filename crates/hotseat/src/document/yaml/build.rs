@@ -20,35 +20,38 @@ const DEEPEST: usize = 100;
 /// How much aliases may copy, in units of [`weight`]: some hundred thousand nodes.
 const MOST_COPIED: usize = 16 * 1024 * 1024;
 
+/// How many bytes may be read again because of tabs behind colons.
+const MOST_REREAD: usize = 16 * 1024 * 1024;
+
 pub(super) fn build(source: &Arc<Source>) -> Result<Node, Diagnostics> {
-    let mut builder = Builder {
-        source,
-        offsets: Offsets::new(&source.text),
-        mistakes: Diagnostics::new(),
-        open: Vec::new(),
-        anchors: HashMap::new(),
-        copied: 0,
-        root: None,
-    };
     if let Some(span) = unknown_directive(&source.text) {
-        let mistake = builder.mistake("this directive is not known", span);
+        let mistake = Diagnostic::new("this directive is not known").at(Place::new(source, span));
         return Err(mistake.help("a text that begins with `%` is written in quotes").into());
     }
-    for event in Parser::new_from_str(&source.text) {
-        let done = match event {
-            Ok((event, span)) => builder.event(event, span),
-            Err(error) => Err(builder.syntax_error(&error)),
-        };
-        if let Err(stop) = done {
-            builder.mistakes.push(stop);
-            return Err(builder.mistakes);
+    let mut text = Cow::Borrowed(source.text.as_str());
+    let mut reread = 0;
+    loop {
+        let mut builder = Builder::new(source);
+        match builder.read(&text) {
+            Ok(()) if builder.mistakes.is_empty() => {
+                return Ok(builder.root.unwrap_or(Node { value: Value::Null, span: 0..0, plain: false }));
+            }
+            Ok(()) => {}
+            // YAML allows tabs between a colon and a value, the parser does not. With spaces in their place
+            // nothing else moves.
+            Err(Stop::TabsBehindColon(tabs)) if !tabs.is_empty() && reread < MOST_REREAD => {
+                reread += text.len();
+                text.to_mut().replace_range(tabs.clone(), &" ".repeat(tabs.len()));
+                continue;
+            }
+            Err(Stop::TabsBehindColon(tabs)) => {
+                builder.mistake_at(words::TABS_BEHIND_COLON, tabs);
+            }
+            Err(Stop::Mistake(mistake)) => builder.mistakes.push(mistake),
         }
-    }
-    if !builder.mistakes.is_empty() {
         builder.mistakes.sort_by_place();
         return Err(builder.mistakes);
     }
-    Ok(builder.root.unwrap_or(Node { value: Value::Null, span: 0..0, plain: false }))
 }
 
 struct Builder<'s> {
@@ -121,7 +124,11 @@ impl Builder<'_> {
                 let properties = self.properties(&span, anchor != 0 || tag.is_some());
                 let start = self.map_start(span, &properties);
                 self.expect_tag(tag.as_deref(), Type::Map, properties);
-                self.open(Content::Map { entries: Vec::new(), awaits: Awaits::Key, merge: None }, start, anchor)
+                self.open(
+                    Content::Map { entries: Vec::new(), awaits: Awaits::Key, merge: None },
+                    start,
+                    anchor,
+                )
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
         }
@@ -143,7 +150,8 @@ impl Builder<'_> {
             Content::Map { .. } => text[open.start..].starts_with('{'),
         };
         // Without brackets, the parser sees the end of a collection only where something else begins.
-        let end = if is_flow { behind_bracket(text, self.offsets.byte(span.start.index())) } else { open.end };
+        let end =
+            if is_flow { behind_bracket(text, self.offsets.byte(span.start.index())) } else { open.end };
         let value = match open.content {
             Content::List(nodes) => Value::List(nodes),
             Content::Map { entries, merge, .. } => Value::Map(self.complete_map(entries, merge)),

@@ -64,7 +64,9 @@ pub(super) fn scalar(text: String, plain: bool, wanted: Type) -> Result<Value, U
         Type::Unsaid if plain => return untagged(text),
         Type::Unsaid | Type::Text => return Ok(Value::String(text)),
         Type::Integer => integer(&text)?.map(Value::Number),
-        Type::Float => number(&text)?.and_then(|number| Number::from_f64(number.as_f64()?)).map(Value::Number),
+        Type::Float => {
+            number(&text)?.and_then(|number| Number::from_f64(number.as_f64()?)).map(Value::Number)
+        }
         Type::Bool => truth(&text).map(Value::Bool),
         Type::Null => is_null(&text).then_some(Value::Null),
         Type::List | Type::Map => None,

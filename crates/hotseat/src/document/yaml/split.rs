@@ -57,9 +57,13 @@ impl Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     /// `---`, and whether the document begins on that line.
-    Start { has_content: bool },
+    Start {
+        has_content: bool,
+    },
     /// `...`, and whether something stands behind it.
-    End { has_content: bool },
+    End {
+        has_content: bool,
+    },
     /// Begins with `%`.
     Directive,
     /// Empty, or a comment.
@@ -142,9 +146,9 @@ impl<R: BufRead> Documents<R> {
 
     fn source(&self, document: Pending) -> Result<Arc<Source>, Diagnostic> {
         let Pending { bytes, first_line, .. } = document;
-        String::from_utf8(bytes)
-            .map(|text| Source::new(Arc::clone(&self.name), text, first_line))
-            .map_err(|error| not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), first_line))
+        String::from_utf8(bytes).map(|text| Source::new(Arc::clone(&self.name), text, first_line)).map_err(
+            |error| not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), first_line),
+        )
     }
 
     fn unreadable(&self, error: &io::Error) -> Diagnostic {

@@ -85,9 +85,10 @@ fn words(said: &str) -> (Option<&'static str>, Option<&'static str>) {
         | "invalid indentation in flow construct"
         | "invalid indentation for anchor"
         | "did not find expected <document start>"
-        | "wrongly indented line in block scalar" => {
-            ("the indentation of this line fits nothing above it", "what belongs together stands in the same column")
-        }
+        | "wrongly indented line in block scalar" => (
+            "the indentation of this line fits nothing above it",
+            "what belongs together stands in the same column",
+        ),
         "tab cannot be used as indentation"
         | "tabs disallowed in this context"
         | "tabs disallowed within this context (block indentation)"
@@ -104,7 +105,9 @@ fn words(said: &str) -> (Option<&'static str>, Option<&'static str>) {
         "while parsing a node, did not find expected node content" => {
             return (Some("expected a value here"), None);
         }
-        "misplaced bracket" => ("this bracket was not opened", "a text that begins with a bracket is written in quotes"),
+        "misplaced bracket" => {
+            ("this bracket was not opened", "a text that begins with a bracket is written in quotes")
+        }
         "recursion limit exceeded" => return (Some(TOO_DEEP), None),
         "while parsing node, found unknown anchor" => (
             "this alias names an anchor that is not defined above it",
@@ -114,7 +117,9 @@ fn words(said: &str) -> (Option<&'static str>, Option<&'static str>) {
             "a comment cuts this text in two",
             "a text over several lines is written in quotes or below `|`, without comments in it",
         ),
-        "found unprintable character" => return (Some("a character that cannot be printed is not allowed here"), None),
+        "found unprintable character" => {
+            return (Some("a character that cannot be printed is not allowed here"), None);
+        }
         "unexpected character: `%'" | "unexpected character: `@'" | "unexpected character: ``'" => {
             ("a plain text cannot begin with this character", "write the text in quotes")
         }
