@@ -66,12 +66,9 @@ fn plain_scalars_follow_the_core_schema() {
 fn what_only_looks_like_something_else_stays_text() {
     for text in [
         "yes", "no", "on", "off", "y", "N", "tRUE", "nULL", "none", "2024-01-31", "2024-01-31T10:00:00Z",
-        "12:30:45", "1_000", "0b101", "0x", "0o8", "0xG", "-0x1F", "0x+1", "1.2.3", "1e", "e3", ".", "-", "+",
+        "12:30:45", "1_000", "0b101", "0x", "0o8", "0xG", "-0x1F", "0x+1", "1.2.3", "1e", "e3", ".", "+",
         "+.", ".e3", "--5", "inf", "nan", "1 2", "10%", "5ms", "v1", "a#b", "a:b",
     ] {
-        if text == "-" {
-            continue;
-        }
         assert_eq!(plain(text), json!(text), "{text:?}");
     }
 }
@@ -289,8 +286,15 @@ fn syntax_errors_have_their_place_in_plain_words() {
     for (text, expected) in [
         ("a: b: c\n", "1:5: a `:` is not allowed here"),
         ("a:\n\tb: 1\n", "2:2: a tab cannot be used for indentation"),
-        ("a: 'x\nb: c\n", "1:4: this quoted text has no closing quote"),
-        ("a: [1, 2\nb: c\n", "2:2: expected `,` or `]` here"),
+        ("a: 'x\n", "1:4: this quoted text has no closing quote"),
+        ("a: 'x\nb: c\n", "1:4: this quoted text has no closing quote, or its lines are not indented"),
+        ("a: [1, 2\nb: c\n", "2:2: a `:` is not allowed here"),
+        ("a:\n  - [1,\n2]\n", "3:1: the indentation of this line fits nothing above it"),
+        ("a: [- 1]\n", "1:5: within brackets, list entries are separated by commas and have no `-`"),
+        ("a: | text\n", "1:4: the text of a block begins on the line below"),
+        ("a: {x: 'y'# c\n}\n", "1:11: expected a space before `#`"),
+        ("a: 1\n\u{FEFF}b: 2\n", "2:1: a byte order mark stands in the middle of the document"),
+        ("a: [1, 2\n", "1:9: expected `,` or `]` here"),
         ("a: {x: 1\n", "1:9: expected `,` or `}` here"),
         ("a: \"x \\d+\"\n", "1:7: this escape is not known in double quotes"),
         ("a: \"\\ud83d\"\n", "1:4: this text holds an escape that names no character"),
@@ -424,7 +428,19 @@ fn lines_are_counted_from_where_the_chunk_begins() {
 
 #[test]
 fn tabs_are_allowed_where_they_do_not_indent() {
-    assert_eq!(parse("a:\t1\t# c\nb: [\t1,\t2\t]\nc: x\ty\n\t\nd: 1\n").to_json(), json!({ "a": 1, "b": [1, 2], "c": "x\ty", "d": 1 }));
+    let source = source("a:\t1\t# c\n-é:\t\ttext\nb: [\t1,\t2\t]\nc: |\n  x:\ty\n\t\nd:\tx\ty\n");
+    let node = yaml::parse(&source).expect("it is valid");
+    assert_eq!(
+        node.to_json(),
+        json!({ "a": 1, "-é": "text", "b": [1, 2], "c": "x:\ty\n", "d": "x\ty" })
+    );
+    assert_eq!(node.get("-é").map(|node| node.place(&source).to_string()), Some("suite.yaml:2:6".to_owned()));
+}
+
+#[test]
+fn tabs_do_not_make_a_mapping_of_a_text() {
+    assert_eq!(mistakes("a:\tb: c\n"), ["1:5: a `:` is not allowed here"]);
+    assert_eq!(mistakes("-\t- a\n"), ["1:3: a tab cannot stand here"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! From the parser's events to a tree.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -32,26 +33,27 @@ pub(super) fn build(source: &Arc<Source>) -> Result<Node, Diagnostics> {
     let mut reread = 0;
     loop {
         let mut builder = Builder::new(source);
-        match builder.read(&text) {
-            Ok(()) if builder.mistakes.is_empty() => {
-                return Ok(builder.root.unwrap_or(Node { value: Value::Null, span: 0..0, plain: false }));
-            }
-            Ok(()) => {}
-            // YAML allows tabs between a colon and a value, the parser does not. With spaces in their place
-            // nothing else moves.
-            Err(Stop::TabsBehindColon(tabs)) if !tabs.is_empty() && reread < MOST_REREAD => {
+        let Err(stop) = builder.read(&text) else { return builder.finish() };
+        match builder.tabs_behind_colon(&stop) {
+            // YAML allows tabs between a colon and its value, the parser does not. Spaces in their place move
+            // nothing else.
+            Some(tabs) if reread < MOST_REREAD => {
                 reread += text.len();
                 text.to_mut().replace_range(tabs.clone(), &" ".repeat(tabs.len()));
-                continue;
             }
-            Err(Stop::TabsBehindColon(tabs)) => {
-                builder.mistake_at(words::TABS_BEHIND_COLON, tabs);
+            Some(_) | None => {
+                let mistake = builder.describe(stop);
+                builder.mistakes.push(mistake);
+                return builder.finish();
             }
-            Err(Stop::Mistake(mistake)) => builder.mistakes.push(mistake),
         }
-        builder.mistakes.sort_by_place();
-        return Err(builder.mistakes);
     }
+}
+
+/// Why the rest of a document is not read.
+enum Stop {
+    Mistake(Diagnostic),
+    Syntax(ScanError),
 }
 
 struct Builder<'s> {
@@ -89,7 +91,35 @@ enum Awaits {
     LostValue,
 }
 
-impl Builder<'_> {
+impl<'s> Builder<'s> {
+    fn new(source: &'s Arc<Source>) -> Self {
+        Builder {
+            source,
+            offsets: Offsets::new(&source.text),
+            mistakes: Diagnostics::new(),
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            copied: 0,
+            root: None,
+        }
+    }
+
+    fn read(&mut self, text: &str) -> Result<(), Stop> {
+        for event in Parser::new_from_str(text) {
+            let (event, span) = event.map_err(Stop::Syntax)?;
+            self.event(event, span).map_err(Stop::Mistake)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Node, Diagnostics> {
+        if self.mistakes.is_empty() {
+            return Ok(self.root.unwrap_or(Node { value: Value::Null, span: 0..0, plain: false }));
+        }
+        self.mistakes.sort_by_place();
+        Err(self.mistakes)
+    }
+
     fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Diagnostic> {
         match event {
             Event::Nothing | Event::StreamStart | Event::DocumentEnd | Event::StreamEnd => Ok(()),
@@ -271,7 +301,19 @@ impl Builder<'_> {
         self.mistakes.push(Diagnostic { help: unfit.help, ..mistake });
     }
 
-    fn syntax_error(&mut self, error: &ScanError) -> Diagnostic {
+    /// The tabs between a colon and its value that the parser stopped at.
+    fn tabs_behind_colon(&mut self, stop: &Stop) -> Option<Range<usize>> {
+        let Stop::Syntax(error) = stop else { return None };
+        let end = self.offsets.byte(error.marker().index());
+        let start = self.source.text[..end].trim_end_matches('\t').len();
+        (error.info() == words::TABS_BEHIND_COLON && start < end).then_some(start..end)
+    }
+
+    fn describe(&mut self, stop: Stop) -> Diagnostic {
+        let error = match stop {
+            Stop::Mistake(mistake) => return mistake,
+            Stop::Syntax(error) => error,
+        };
         let offset = self.offsets.byte(error.marker().index());
         let said = words::syntax_error(error.info(), &self.source.text, offset);
         let mistake = self.mistake(said.message, said.span);

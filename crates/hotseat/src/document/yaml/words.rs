@@ -25,6 +25,9 @@ pub(super) fn syntax_error(said: &str, text: &str, offset: usize) -> SyntaxError
     }
 }
 
+/// What the parser says of tabs between a colon and its value.
+pub(super) const TABS_BEHIND_COLON: &str = "':' must be followed by a valid YAML whitespace";
+
 const UNKNOWN_ESCAPE: &str = "while parsing a quoted scalar, found unknown escape character";
 
 /// The first escape behind `offset` that YAML does not have.
@@ -60,6 +63,13 @@ fn words(said: &str) -> (Option<&'static str>, Option<&'static str>) {
         | "while scanning a quoted scalar, found unexpected document indicator" => {
             return (Some("this quoted text has no closing quote"), None);
         }
+        "invalid indentation in flow construct" => {
+            ("a bracket is still open here, and this line is not indented", "close the bracket, or indent the line")
+        }
+        "invalid indentation in quoted scalar" => (
+            "this quoted text has no closing quote, or its lines are not indented",
+            "a quoted text that goes on in the next line is indented there",
+        ),
         "invalid trailing content after double-quoted scalar" => (
             "something stands behind the closing quote",
             "a quote within a text is written \\\" in double quotes and '' in single quotes",
@@ -68,6 +78,24 @@ fn words(said: &str) -> (Option<&'static str>, Option<&'static str>) {
             "a `:` is not allowed here",
             "a text that holds `: ` is written in quotes; a mapping below a key begins on its own line",
         ),
+        "illegal placement of ':' indicator" => {
+            ("a `:` is not allowed here", "close the list above with `]`, or write the text in quotes")
+        }
+        "':' may not precede any of `[{` in flow mapping" => {
+            return (Some("expected a space between `:` and the bracket"), None);
+        }
+        "\"-\" is only valid inside a block" | "plain scalar cannot start with '-' followed by ,[]{}" => {
+            return (Some("within brackets, list entries are separated by commas and have no `-`"), None);
+        }
+        "while scanning a block scalar, did not find expected comment or line break" => {
+            ("the text of a block begins on the line below", "a text that begins with `|` or `>` is written in quotes")
+        }
+        "comments must be separated from other tokens by whitespace" => {
+            ("expected a space before `#`", "a text that holds `#` is written in quotes")
+        }
+        "a byte order mark must not appear inside a document" => {
+            return (Some("a byte order mark stands in the middle of the document"), None);
+        }
         "simple key expected"
         | "simple key expect ':'"
         | "while parsing a block mapping, did not find expected key"
@@ -81,14 +109,15 @@ fn words(said: &str) -> (Option<&'static str>, Option<&'static str>) {
             "the entries of a list stand in the same column, each with `- ` before it",
         ),
         "invalid indentation"
-        | "invalid indentation in quoted scalar"
-        | "invalid indentation in flow construct"
         | "invalid indentation for anchor"
         | "did not find expected <document start>"
         | "wrongly indented line in block scalar" => (
             "the indentation of this line fits nothing above it",
             "what belongs together stands in the same column",
         ),
+        TABS_BEHIND_COLON | "'-' must be followed by a valid YAML whitespace" => {
+            ("a tab cannot stand here", "use spaces")
+        }
         "tab cannot be used as indentation"
         | "tabs disallowed in this context"
         | "tabs disallowed within this context (block indentation)"
