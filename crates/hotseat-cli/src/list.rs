@@ -79,7 +79,9 @@ pub fn load(args: &SelectArgs, world: &World) -> Result<(Project, Plan), Exit> {
 fn find_project(args: &SelectArgs, world: &World) -> Result<Project, Vec<Diagnostic>> {
     let path = match &args.config {
         Some(path) => Some(world.folder.join(path)),
-        None => Project::find(&world.folder),
+        // Where nothing is found from here, the first path may lie in a project: `hotseat test examples/checkout`.
+        None => Project::find(&world.folder)
+            .or_else(|| args.paths.first().and_then(|path| Project::find(&world.folder.join(path)))),
     };
     let Some(path) = path else {
         return Ok(Project::without_file(world.folder.clone(), world.environment.clone()));

@@ -42,7 +42,10 @@ fn a_marker_begins_a_document() {
 
 #[test]
 fn what_stands_behind_a_marker_is_content() {
-    assert_eq!(documents("--- text\n--- {a: 1}\n--- |\n  x\n"), owned(&[(1, "--- text\n"), (2, "--- {a: 1}\n"), (3, "--- |\n  x\n")]));
+    assert_eq!(
+        documents("--- text\n--- {a: 1}\n--- |\n  x\n"),
+        owned(&[(1, "--- text\n"), (2, "--- {a: 1}\n"), (3, "--- |\n  x\n")])
+    );
 }
 
 #[test]
@@ -53,12 +56,16 @@ fn longer_words_and_indented_markers_are_content() {
 
 #[test]
 fn dots_end_a_document() {
-    assert_eq!(documents("a: 1\n...\n# between\nb: 2\n... # c\n...\n"), owned(&[(1, "a: 1\n...\n"), (3, "# between\nb: 2\n... # c\n")]));
+    assert_eq!(
+        documents("a: 1\n...\n# between\nb: 2\n... # c\n...\n"),
+        owned(&[(1, "a: 1\n...\n"), (3, "# between\nb: 2\n... # c\n")])
+    );
 }
 
 #[test]
 fn what_holds_only_comments_is_left_out() {
-    for text in ["", "\n\n", "# a\n", "---\n---\n---\n", "---\n# a\n \n--- # b\n...\n", "\u{FEFF}# a\n---\n"] {
+    for text in ["", "\n\n", "# a\n", "---\n---\n---\n", "---\n# a\n \n--- # b\n...\n", "\u{FEFF}# a\n---\n"]
+    {
         assert_eq!(documents(text), [], "{text:?}");
     }
     assert_eq!(documents("# a\n---\n# b\n---\nc: 1\n---\n"), owned(&[(4, "---\nc: 1\n")]));
@@ -109,7 +116,10 @@ fn bytes_that_are_not_utf8_spoil_only_their_document() {
 #[test]
 fn utf16_is_named() {
     let mistake = yaml::documents("suite.yaml", &b"\xFF\xFEa\0:\0"[..]).next().expect("there is something");
-    assert_eq!(mistake.expect_err("it is not UTF-8").help.as_deref(), Some("the file is UTF-16; save it as UTF-8"));
+    assert_eq!(
+        mistake.expect_err("it is not UTF-8").help.as_deref(),
+        Some("the file is UTF-16; save it as UTF-8")
+    );
 }
 
 /// Gives its bytes one read at a time, then fails.
@@ -129,7 +139,10 @@ fn a_stream_that_breaks_off_is_an_error_and_the_last_item() {
     let reader = BufReader::new(Failing(b"a: 1\n---\nb: 2\n"));
     assert_eq!(
         split(reader),
-        [Ok((1, "a: 1\n".to_owned())), Err("suite.yaml:4:1: the file cannot be read: the disk is gone".to_owned())]
+        [
+            Ok((1, "a: 1\n".to_owned())),
+            Err("suite.yaml:4:1: the file cannot be read: the disk is gone".to_owned())
+        ]
     );
 }
 
@@ -149,8 +162,26 @@ fn a_document_that_does_not_end_is_refused() {
 }
 
 const LINES: &[&str] = &[
-    "---\n", "---\r\n", "--- a\n", "--- # c\n", "...\n", "... # c\n", "... x\n", "a: 1\n", "a: é😀\r\n", "# c\n", "\n", " \t\n", "%YAML 1.2\n",
-    "----\n", "---x\n", " ---\n", "\u{FEFF}", "a: 1", "\r", "---",
+    "---\n",
+    "---\r\n",
+    "--- a\n",
+    "--- # c\n",
+    "...\n",
+    "... # c\n",
+    "... x\n",
+    "a: 1\n",
+    "a: é😀\r\n",
+    "# c\n",
+    "\n",
+    " \t\n",
+    "%YAML 1.2\n",
+    "----\n",
+    "---x\n",
+    " ---\n",
+    "\u{FEFF}",
+    "a: 1",
+    "\r",
+    "---",
 ];
 
 /// What a test writes as one document: something, on one line.

@@ -50,7 +50,9 @@ fn plain_scalars_follow_the_core_schema() {
     for text in ["false", "False", "FALSE"] {
         assert_eq!(plain(text), json!(false), "{text:?}");
     }
-    for (text, number) in [("0", 0), ("42", 42), ("-7", -7), ("+7", 7), ("007", 7), ("0x1F", 31), ("0o17", 15)] {
+    for (text, number) in
+        [("0", 0), ("42", 42), ("-7", -7), ("+7", 7), ("007", 7), ("0x1F", 31), ("0o17", 15)]
+    {
         assert_eq!(plain(text), json!(number), "{text:?}");
     }
     assert_eq!(plain("-9223372036854775808"), json!(i64::MIN));
@@ -65,9 +67,41 @@ fn plain_scalars_follow_the_core_schema() {
 #[test]
 fn what_only_looks_like_something_else_stays_text() {
     for text in [
-        "yes", "no", "on", "off", "y", "N", "tRUE", "nULL", "none", "2024-01-31", "2024-01-31T10:00:00Z",
-        "12:30:45", "1_000", "0b101", "0x", "0o8", "0xG", "-0x1F", "0x+1", "1.2.3", "1e", "e3", ".", "+",
-        "+.", ".e3", "--5", "inf", "nan", "1 2", "10%", "5ms", "v1", "a#b", "a:b",
+        "yes",
+        "no",
+        "on",
+        "off",
+        "y",
+        "N",
+        "tRUE",
+        "nULL",
+        "none",
+        "2024-01-31",
+        "2024-01-31T10:00:00Z",
+        "12:30:45",
+        "1_000",
+        "0b101",
+        "0x",
+        "0o8",
+        "0xG",
+        "-0x1F",
+        "0x+1",
+        "1.2.3",
+        "1e",
+        "e3",
+        ".",
+        "+",
+        "+.",
+        ".e3",
+        "--5",
+        "inf",
+        "nan",
+        "1 2",
+        "10%",
+        "5ms",
+        "v1",
+        "a#b",
+        "a:b",
     ] {
         assert_eq!(plain(text), json!(text), "{text:?}");
     }
@@ -132,7 +166,9 @@ fn other_tags_are_refused_where_they_stand() {
 
 #[test]
 fn numbers_that_json_cannot_hold_are_refused() {
-    let found = refused("a: .inf\nb: -.INF\nc: .nan\nd: 123456789012345678901234567890\ne: 1e999\nf: 0x1FFFFFFFFFFFFFFFF\n");
+    let found = refused(
+        "a: .inf\nb: -.INF\nc: .nan\nd: 123456789012345678901234567890\ne: 1e999\nf: 0x1FFFFFFFFFFFFFFFF\n",
+    );
     let messages: Vec<_> = found.iter().map(|mistake| (mistake.line(), mistake.message())).collect();
     assert_eq!(
         messages,
@@ -152,7 +188,8 @@ fn numbers_that_json_cannot_hold_are_refused() {
 
 #[test]
 fn aliases_stand_for_what_their_anchor_names() {
-    let text = "base: &base\n  - x\n  - &inner {a: 1}\nagain: *base\ninner: *inner\nname: &n word\n*n : value\n";
+    let text =
+        "base: &base\n  - x\n  - &inner {a: 1}\nagain: *base\ninner: *inner\nname: &n word\n*n : value\n";
     assert_eq!(
         parse(text).to_json(),
         json!({
@@ -232,7 +269,8 @@ fn a_key_written_twice_is_refused_with_both_places() {
     let found = refused("name: x\nturns: []\nname: y\n");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].to_string(), "suite.yaml:3:1: the key `name` is written twice");
-    let also: Vec<_> = found[0].also.iter().map(|(place, label)| (place.to_string(), label.as_str())).collect();
+    let also: Vec<_> =
+        found[0].also.iter().map(|(place, label)| (place.to_string(), label.as_str())).collect();
     assert_eq!(also, [("suite.yaml:1:1".to_owned(), "first")]);
 }
 
@@ -265,7 +303,10 @@ fn keys_that_are_not_text_are_refused() {
             ("a key must be text, found nothing", None),
         ]
     );
-    assert_eq!(parse("on: a\nyes: b\n'42': c\n? d\n: e\n").to_json(), json!({ "on": "a", "yes": "b", "42": "c", "d": "e" }));
+    assert_eq!(
+        parse("on: a\nyes: b\n'42': c\n? d\n: e\n").to_json(),
+        json!({ "on": "a", "yes": "b", "42": "c", "d": "e" })
+    );
 }
 
 #[test]
@@ -317,7 +358,8 @@ fn syntax_errors_have_their_place_in_plain_words() {
 fn deep_nesting_is_refused_before_it_can_hurt() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     assert!(yaml::parse(&source(&deep(100))).is_ok());
-    for text in [deep(101), deep(100_000), "- ".repeat(100_000), "? ".repeat(100_000), "{a: ".repeat(100_000)] {
+    for text in [deep(101), deep(100_000), "- ".repeat(100_000), "? ".repeat(100_000), "{a: ".repeat(100_000)]
+    {
         let found = refused(&text);
         assert_eq!(found[0].message(), "this is nested too deeply");
     }
@@ -325,7 +367,8 @@ fn deep_nesting_is_refused_before_it_can_hurt() {
 
 #[test]
 fn aliases_cannot_nest_deeper_than_brackets() {
-    let text = format!("a: &a {}x{}\nb: {}*a{}\n", "[".repeat(60), "]".repeat(60), "[".repeat(60), "]".repeat(60));
+    let text =
+        format!("a: &a {}x{}\nb: {}*a{}\n", "[".repeat(60), "]".repeat(60), "[".repeat(60), "]".repeat(60));
     assert_eq!(mistakes(&text), ["2:64: this is nested too deeply"]);
 }
 
@@ -380,11 +423,29 @@ fn the_span_of_a_node_is_what_was_written() {
     assert_eq!(
         found,
         [
-            "a", "'it''s'", "\"b\"", "\"x \\\" y\"", "c", "plain text", "d", "block\n  text", "e", "1", "'two'", "f",
-            "g", "h", "several\n  lines", "i", "*anchor",
+            "a",
+            "'it''s'",
+            "\"b\"",
+            "\"x \\\" y\"",
+            "c",
+            "plain text",
+            "d",
+            "block\n  text",
+            "e",
+            "1",
+            "'two'",
+            "f",
+            "g",
+            "h",
+            "several\n  lines",
+            "i",
+            "*anchor",
         ]
     );
-    assert_eq!(node.get("e").map(|e| e.place(&source).text().to_owned()), Some("[ 1 , 'two' , {f: g} , ]".to_owned()));
+    assert_eq!(
+        node.get("e").map(|e| e.place(&source).text().to_owned()),
+        Some("[ 1 , 'two' , {f: g} , ]".to_owned())
+    );
     assert_eq!(node.place(&source).text(), source.text.trim_end());
 }
 
@@ -392,7 +453,8 @@ fn the_span_of_a_node_is_what_was_written() {
 fn lists_are_found_with_their_dashes_and_brackets() {
     let source = source("a:\n- x\n- y # c\nb:\n  - x\nc: [x,\n  y # c\n  , ] # d\nd: {x: y,\n} # e\n");
     let node = yaml::parse(&source).expect("it is valid");
-    let text = |key: &str| node.get(key).map(|node| node.place(&source).text().to_owned()).unwrap_or_default();
+    let text =
+        |key: &str| node.get(key).map(|node| node.place(&source).text().to_owned()).unwrap_or_default();
     assert_eq!(text("a"), "- x\n- y");
     assert_eq!(text("b"), "- x");
     assert_eq!(text("c"), "[x,\n  y # c\n  , ]");
@@ -402,8 +464,10 @@ fn lists_are_found_with_their_dashes_and_brackets() {
 #[test]
 fn only_scalars_without_quotes_are_plain() {
     let node = parse("a: 42\nb: '42'\nc: !!str 42\nd: [x]\ne: &e x\nf: *e\ng: |\n  x\n");
-    let plain: Vec<_> =
-        ["a", "b", "c", "d", "e", "f", "g"].iter().map(|key| node.get(key).is_some_and(|node| node.plain)).collect();
+    let plain: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"]
+        .iter()
+        .map(|key| node.get(key).is_some_and(|node| node.plain))
+        .collect();
     assert_eq!(plain, [true, false, false, false, true, false, false]);
 }
 
@@ -413,7 +477,9 @@ fn columns_count_characters_and_survive_crlf_and_a_byte_order_mark() {
         let source = source(text);
         let node = yaml::parse(&source).expect("it is valid");
         assert_eq!(node.to_json(), json!({ "é": "😀", "漢字": ["a", "😀", "b"] }));
-        let Some(Value::List(nodes)) = node.get("漢字").map(|node| &node.value) else { panic!("it is a list") };
+        let Some(Value::List(nodes)) = node.get("漢字").map(|node| &node.value) else {
+            panic!("it is a list")
+        };
         let places: Vec<_> = nodes.iter().map(|node| node.place(&source).to_string()).collect();
         assert_eq!(places, ["suite.yaml:2:6", "suite.yaml:2:9", "suite.yaml:2:14"], "{text:?}");
     }
@@ -430,10 +496,7 @@ fn lines_are_counted_from_where_the_chunk_begins() {
 fn tabs_are_allowed_where_they_do_not_indent() {
     let source = source("a:\t1\t# c\n-é:\t\ttext\nb: [\t1,\t2\t]\nc: |\n  x:\ty\n\t\nd:\tx\ty\n");
     let node = yaml::parse(&source).expect("it is valid");
-    assert_eq!(
-        node.to_json(),
-        json!({ "a": 1, "-é": "text", "b": [1, 2], "c": "x:\ty\n", "d": "x\ty" })
-    );
+    assert_eq!(node.to_json(), json!({ "a": 1, "-é": "text", "b": [1, 2], "c": "x:\ty\n", "d": "x\ty" }));
     assert_eq!(node.get("-é").map(|node| node.place(&source).to_string()), Some("suite.yaml:2:6".to_owned()));
 }
 
@@ -445,7 +508,9 @@ fn tabs_do_not_make_a_mapping_of_a_text() {
 
 #[test]
 fn the_order_of_keys_is_kept() {
-    let serde_json::Value::Object(map) = parse("z: 1\na: 2\nm: 3\n").to_json() else { panic!("it is a mapping") };
+    let serde_json::Value::Object(map) = parse("z: 1\na: 2\nm: 3\n").to_json() else {
+        panic!("it is a mapping")
+    };
     assert_eq!(map.keys().collect::<Vec<_>>(), ["z", "a", "m"]);
 }
 
@@ -454,8 +519,10 @@ fn any_json() -> impl Strategy<Value = serde_json::Value> {
     let text = prop_oneof![
         any::<String>(),
         "[ -~]{0,12}",
-        prop::sample::select(vec!["", "true", "~", "42", "<<", "- a", "a: b", "# c", "---", "*a", "&a", "'", "é\n  x"])
-            .prop_map(str::to_owned),
+        prop::sample::select(vec![
+            "", "true", "~", "42", "<<", "- a", "a: b", "# c", "---", "*a", "&a", "'", "é\n  x"
+        ])
+        .prop_map(str::to_owned),
     ];
     let leaf = prop_oneof![
         Just(json!(null)),
@@ -569,9 +636,69 @@ proptest! {
 }
 
 const PIECES: &[&str] = &[
-    "a", "b: ", ": ", "- ", "\n", "\n  ", "\n    ", "\n- ", " ", "[", "]", "{", "}", ",", "&a ", "*a", "!!str ",
-    "!x ", "! ", "<<: ", "? ", "#", "# c\n", "'", "\"", "|\n", ">-\n", "|2\n  ", "\n---\n", "...", "\n...\n",
-    "%YAML 1.2\n", "%é\n", "\t", "\r\n", "\r", "é", "😀", "\u{FEFF}", "42", "1e3", ".5", "~", "true", "\\", "\\d",
-    "\\u00e9", "\0", "\u{1b}", "\u{85}", "\u{2028}", "k: v", "\nk: v", "- - - ", "@", "%", "`", "''", "\"\"", "!!",
-    "!<tag:yaml.org,2002:int> ", "%TAG !e! tag:yaml.org,2002:\n", "!e!str ", "?", "=",
+    "a",
+    "b: ",
+    ": ",
+    "- ",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "\n- ",
+    " ",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    "&a ",
+    "*a",
+    "!!str ",
+    "!x ",
+    "! ",
+    "<<: ",
+    "? ",
+    "#",
+    "# c\n",
+    "'",
+    "\"",
+    "|\n",
+    ">-\n",
+    "|2\n  ",
+    "\n---\n",
+    "...",
+    "\n...\n",
+    "%YAML 1.2\n",
+    "%é\n",
+    "\t",
+    "\r\n",
+    "\r",
+    "é",
+    "😀",
+    "\u{FEFF}",
+    "42",
+    "1e3",
+    ".5",
+    "~",
+    "true",
+    "\\",
+    "\\d",
+    "\\u00e9",
+    "\0",
+    "\u{1b}",
+    "\u{85}",
+    "\u{2028}",
+    "k: v",
+    "\nk: v",
+    "- - - ",
+    "@",
+    "%",
+    "`",
+    "''",
+    "\"\"",
+    "!!",
+    "!<tag:yaml.org,2002:int> ",
+    "%TAG !e! tag:yaml.org,2002:\n",
+    "!e!str ",
+    "?",
+    "=",
 ];

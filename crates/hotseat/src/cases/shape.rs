@@ -15,7 +15,11 @@ pub static CASE: Shape = Shape {
     fields: &[
         Field::required("name", Kind::NonEmptyText, "What the case is called in reports."),
         Field::optional("id", Kind::NonEmptyText, "A short name that stays when `name` changes. Default: `name`."),
-        Field::optional("version", Kind::Choice(&["1", "1.0"]), "Version of this format."),
+        Field::optional(
+            "version",
+            Kind::OneOf(&[Kind::Choice(&["1", "1.0"]), Kind::Integer { min: 1, max: 1 }]),
+            "Version of this format.",
+        ),
         Field::optional("description", Kind::Text, "What the case is for."),
         Field::optional(
             "skip",

@@ -33,15 +33,19 @@ fn shape_schema(shape: &Shape, root: &Shape) -> Map<String, Value> {
             schema.insert("description".into(), json!(format!("Another spelling of `{}`.", field.key)));
             properties.insert((*alias).to_owned(), Value::Object(schema));
         }
-        let spellings: Vec<_> = field.spellings().map(|spelling| json!({ "required": [spelling] })).collect();
-        match (field.required, field.aliases.is_empty()) {
-            (true, true) => required.push(json!(field.key)),
-            (true, false) => rules.push(json!({ "oneOf": spellings })),
-            (false, true) => {}
-            (false, false) => {
-                let none = json!({ "not": { "anyOf": spellings } });
-                let choices: Vec<_> = std::iter::once(none).chain(spellings.clone()).collect();
-                rules.push(json!({ "oneOf": choices }));
+        let spellings: Vec<_> = field.spellings().collect();
+        match (field.required, spellings.as_slice()) {
+            (true, [key]) => required.push(json!(key)),
+            (true, spellings) => {
+                let one: Vec<_> =
+                    spellings.iter().map(|spelling| json!({ "required": [spelling] })).collect();
+                rules.push(json!({ "oneOf": one }));
+            }
+            (false, spellings) => {
+                for (number, second) in spellings.iter().enumerate() {
+                    let both = |first| json!({ "not": { "required": [first, second] } });
+                    rules.extend(spellings[..number].iter().map(both));
+                }
             }
         }
     }

@@ -63,9 +63,10 @@ fn words(said: &str) -> (Option<&'static str>, Option<&'static str>) {
         | "while scanning a quoted scalar, found unexpected document indicator" => {
             return (Some("this quoted text has no closing quote"), None);
         }
-        "invalid indentation in flow construct" => {
-            ("a bracket is still open here, and this line is not indented", "close the bracket, or indent the line")
-        }
+        "invalid indentation in flow construct" => (
+            "a bracket is still open here, and this line is not indented",
+            "close the bracket, or indent the line",
+        ),
         "invalid indentation in quoted scalar" => (
             "this quoted text has no closing quote, or its lines are not indented",
             "a quoted text that goes on in the next line is indented there",
@@ -87,9 +88,10 @@ fn words(said: &str) -> (Option<&'static str>, Option<&'static str>) {
         "\"-\" is only valid inside a block" | "plain scalar cannot start with '-' followed by ,[]{}" => {
             return (Some("within brackets, list entries are separated by commas and have no `-`"), None);
         }
-        "while scanning a block scalar, did not find expected comment or line break" => {
-            ("the text of a block begins on the line below", "a text that begins with `|` or `>` is written in quotes")
-        }
+        "while scanning a block scalar, did not find expected comment or line break" => (
+            "the text of a block begins on the line below",
+            "a text that begins with `|` or `>` is written in quotes",
+        ),
         "comments must be separated from other tokens by whitespace" => {
             ("expected a space before `#`", "a text that holds `#` is written in quotes")
         }

@@ -1,0 +1,299 @@
+//! Mistakes are shown with the lines they are about, and nothing in them can steer a terminal.
+
+use std::sync::Arc;
+
+use hotseat::document::{Diagnostic, Diagnostics, Place, Source, yaml};
+use proptest::prelude::*;
+
+fn source(text: &str) -> Arc<Source> {
+    Source::new("cases/suite.yaml", text, 1)
+}
+
+/// The place of the first `part` in `source`.
+#[track_caller]
+fn place_of(source: &Arc<Source>, part: &str) -> Place {
+    let start = source.text.find(part).expect("the text holds the part");
+    Place::new(source, start..start + part.len())
+}
+
+#[track_caller]
+fn assert_shown(diagnostic: &Diagnostic, expected: &str) {
+    let shown = diagnostic.render(false, 80);
+    assert_eq!(shown, expected.trim_matches('\n'), "\n{shown}");
+}
+
+#[test]
+fn a_mistake_shows_its_line_its_label_and_its_help() {
+    let source = source("name: x\nturns:\n  - tpye: user\n");
+    let diagnostic = Diagnostic::new("unknown key `tpye`")
+        .at(place_of(&source, "tpye"))
+        .label("not known here")
+        .help("did you mean `type`?");
+    assert_shown(
+        &diagnostic,
+        "
+error: unknown key `tpye`
+ --> cases/suite.yaml:3:5
+  |
+3 |   - tpye: user
+  |     ^^^^ not known here
+  |
+  = help: did you mean `type`?
+",
+    );
+}
+
+#[test]
+fn a_mistake_without_a_place_is_its_message() {
+    assert_shown(&Diagnostic::new("nothing was found"), "error: nothing was found");
+}
+
+#[test]
+fn two_places_near_each_other_share_an_excerpt() {
+    let mistakes =
+        yaml::parse(&source("a: 1\nb: 2\nc: 3\nd: 4\na: 5\n")).expect_err("a key is written twice");
+    assert_shown(
+        &mistakes[0],
+        "
+error: the key `a` is written twice
+ --> cases/suite.yaml:5:1
+  |
+1 | a: 1
+  | - first
+...
+5 | a: 5
+  | ^ again
+",
+    );
+}
+
+#[test]
+fn places_far_apart_or_in_another_file_have_their_own_excerpt() {
+    let here = source("user: ${NAME}\n");
+    let far = Source::new("hotseat.yaml", "a: 1\nb: 2\n", 300);
+    let diagnostic = Diagnostic::new("`NAME` is not defined")
+        .at(place_of(&here, "${NAME}"))
+        .also(place_of(&far, "b: 2"), "others are defined here");
+    assert_shown(
+        &diagnostic,
+        "
+error: `NAME` is not defined
+   --> cases/suite.yaml:1:7
+    |
+  1 | user: ${NAME}
+    |       ^^^^^^^
+    |
+   ::: hotseat.yaml:301:1
+    |
+301 | b: 2
+    | ---- others are defined here
+",
+    );
+}
+
+#[test]
+fn what_covers_several_lines_is_shown_on_its_first() {
+    let source = source("hooks:\n  - cmd: x\n    cwd: y\n");
+    assert_shown(
+        &Diagnostic::new("not like this").at(place_of(&source, "cmd: x\n    cwd: y")),
+        "
+error: not like this
+ --> cases/suite.yaml:2:5
+  |
+2 |   - cmd: x
+  |     ^^^^^^
+",
+    );
+}
+
+#[test]
+fn lines_are_those_of_the_file() {
+    let source = Source::new("suite.yaml", "---\nname: @x\n", 9_999);
+    let mistakes = yaml::parse(&source).expect_err("it is not valid");
+    assert_shown(
+        &mistakes[0],
+        "
+error: a plain text cannot begin with this character
+     --> suite.yaml:10000:7
+      |
+10000 | name: @x
+      |       ^
+      |
+      = help: write the text in quotes
+",
+    );
+}
+
+#[test]
+fn the_caret_stands_below_wide_characters_and_tabs() {
+    let source = source("k: 😀漢字\t[é]\r\nnext: line\r\n");
+    let diagnostic = Diagnostic::new("here").at(place_of(&source, "é"));
+    assert_eq!((diagnostic.line(), diagnostic.column()), (Some(1), Some(9)));
+    assert_shown(
+        &diagnostic,
+        "
+error: here
+ --> cases/suite.yaml:1:9
+  |
+1 | k: 😀漢字    [é]
+  |               ^
+",
+    );
+}
+
+#[test]
+fn an_empty_place_is_one_caret_also_at_the_end_of_the_text() {
+    let source = source("a: [1\n");
+    assert_shown(
+        &Diagnostic::new("open").at(Place::new(&source, 5..5)),
+        "
+error: open
+ --> cases/suite.yaml:1:6
+  |
+1 | a: [1
+  |      ^
+",
+    );
+    assert_shown(
+        &Diagnostic::new("end").at(Place::new(&source, 6..6)),
+        "
+error: end
+ --> cases/suite.yaml:2:1
+  |
+2 |
+  | ^
+",
+    );
+}
+
+#[test]
+fn control_characters_are_made_visible() {
+    let source = Source::new("a\u{1b}[2J.yaml", "name: \u{1b}[31mred\u{7f}\u{9b}0m\u{202e}txt\0 here\n", 1);
+    let diagnostic = Diagnostic::new("bad \u{1b}]0;title\u{7} name\nerror: fake")
+        .at(place_of(&source, "here"))
+        .label("l\u{8}abel")
+        .also(place_of(&source, "name"), "al\rso")
+        .help("first\nsecond \u{1b}[1m");
+    assert_shown(
+        &diagnostic,
+        "
+error: bad ␛]0;title␇ name␊error: fake
+ --> a␛[2J.yaml:1:25
+  |
+1 | name: ␛[31mred␡�0m�txt␀ here
+  | ---- al␍so              ^^^^ l␈abel
+  |
+  = help: first
+          second ␛[1m
+",
+    );
+}
+
+#[test]
+fn color_is_there_when_asked_for() {
+    let source = source("a: 1\n");
+    let diagnostic = Diagnostic::new("wrong").at(place_of(&source, "1"));
+    assert!(!diagnostic.render(false, 80).contains('\u{1b}'));
+    assert!(diagnostic.render(true, 80).contains("\u{1b}[1m"));
+}
+
+#[test]
+fn long_lines_are_cut_around_the_caret() {
+    let text = format!("{{a: \"{}\", b: c: d, e: \"{}\"}}\n", "x ".repeat(250_000), "y ".repeat(250_000));
+    let mistakes = yaml::parse(&source(&text)).expect_err("it is not valid");
+    assert_shown(
+        &mistakes[0],
+        "
+error: expected `,` or `}` here
+ --> cases/suite.yaml:1:500013
+  |
+1 | ... x x x x x x x x x x x x x \", b: c: d, e: \"y y y y y y y y y y y y y y...
+  |                                      ^
+  |
+  = help: a text that holds `,`, `{`, `}`, `[` or `]` is written in quotes
+",
+    );
+}
+
+#[test]
+fn a_place_as_long_as_its_long_line_is_shown_by_its_beginning() {
+    let text = "x ".repeat(250_000);
+    let source = source(&text);
+    let shown = Diagnostic::new("long").at(Place::new(&source, 0..text.len())).render(false, 80);
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    assert!(shown.contains("\n  | ^^^^^^^^"), "{shown}");
+}
+
+#[test]
+fn two_places_far_apart_on_one_long_line_do_not_show_what_lies_between() {
+    let text = format!("{{a: 1, b: \"{}\", a: 2}}", "x ".repeat(250_000));
+    let mistakes = yaml::parse(&source(&text)).expect_err("a key is written twice");
+    let shown = mistakes[0].render(false, 80);
+    assert!(shown.len() < 600, "{shown}");
+    assert!(shown.contains("^ again") && shown.contains("- first"), "{shown}");
+}
+
+#[test]
+fn long_keys_are_shortened_in_messages() {
+    let key = "k".repeat(900);
+    let mistakes =
+        yaml::parse(&source(&format!("{key}: 1\n{key}: 2\n"))).expect_err("a key is written twice");
+    assert_eq!(mistakes[0].message(), format!("the key `{}…` is written twice", "k".repeat(60)));
+}
+
+#[test]
+fn a_machine_can_read_where_it_is() {
+    let source = Source::new("suite.yaml", "é: x\n", 7);
+    let diagnostic = Diagnostic::new("wrong").at(place_of(&source, "x"));
+    assert_eq!(
+        (diagnostic.message(), diagnostic.file(), diagnostic.line(), diagnostic.column()),
+        ("wrong", Some("suite.yaml"), Some(7), Some(4))
+    );
+    assert_eq!(diagnostic.to_string(), "suite.yaml:7:4: wrong");
+    assert_eq!(Diagnostic::new("wrong").to_string(), "wrong");
+    assert_eq!(Diagnostic::new("wrong").line(), None);
+}
+
+#[test]
+fn several_mistakes_are_shown_with_empty_lines_between() {
+    let mut mistakes = Diagnostics::new();
+    mistakes.push(Diagnostic::new("first"));
+    mistakes.push(Diagnostic::new("second"));
+    assert_eq!(mistakes.render(false, 80), "error: first\n\nerror: second");
+    assert_eq!(mistakes.to_string(), "first\nsecond");
+    assert_eq!(mistakes.len(), 2);
+}
+
+#[test]
+fn places_are_short_in_debug_output() {
+    let source = source("a: 1\n");
+    assert_eq!(format!("{:?}", place_of(&source, "1")), "Place(cases/suite.yaml:1:4)");
+    assert_eq!(format!("{source:?}"), "Source(cases/suite.yaml:1, 5 bytes)");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Also with places that are not in the text, or not on its characters.
+    #[test]
+    fn anything_can_be_shown(
+        text in "(\\PC|[\\n\\r\\t\\x00-\\x1f\u{9b}]){0,60}",
+        message in any::<String>(),
+        spans in prop::collection::vec((0usize..80, 0usize..80), 1..4),
+        width in 0usize..200,
+    ) {
+        let source = source(&text);
+        let mut diagnostic = Diagnostic::new(&message).label(&message).help(&message);
+        for (start, end) in spans {
+            let place = Place::new(&source, start..end);
+            diagnostic = match diagnostic.place {
+                None => diagnostic.at(place),
+                Some(_) => diagnostic.also(place, &message),
+            };
+        }
+        let shown = diagnostic.render(false, width);
+        prop_assert!(shown.chars().all(|shown| shown == '\n' || !shown.is_control()), "{shown:?}");
+        let one_line = diagnostic.to_string();
+        prop_assert!(!one_line.contains(char::is_control), "{one_line:?}");
+    }
+}

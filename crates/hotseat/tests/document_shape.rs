@@ -1,0 +1,576 @@
+//! Shapes say what may be written: checks, getters, JSON Schema and reference page follow from them.
+
+use std::sync::Arc;
+
+use hotseat::document::{
+    Diagnostics, Field, Kind, Map, Shape, Source, View, check, json_schema, reference_markdown, yaml,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+static SUITE: Shape = Shape {
+    name: "suite",
+    doc: "What one document holds.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "How it is called."),
+        Field::optional("timeout_ms", Kind::Integer { min: 1, max: 600_000 }, "How long it may take.")
+            .default("60000"),
+        Field::optional("endpoint", Kind::Url, "Where the agent listens.").aliases(&["url"]),
+        Field::optional("skip", Kind::OneOf(&[Kind::Bool, Kind::NonEmptyText]), "Whether to leave it out.")
+            .default("false"),
+        Field::required("turns", Kind::NonEmptyList(&Kind::Shape(&TURN)), "What is said."),
+        Field::optional("env", Kind::Map(&Kind::Text), "Variables by name."),
+        Field::optional("state", Kind::Json, "Any value."),
+        Field::optional("props", Kind::JsonMap, "Any mapping."),
+        Field::optional("protocol", Kind::Choice(&["lenient", "strict"]), "How broken rules are taken.")
+            .default("lenient"),
+        Field::optional("ratio", Kind::Number, "A share."),
+    ],
+};
+
+static TURN: Shape = Shape {
+    name: "turn",
+    doc: "One message | and its checks.",
+    fields: &[
+        Field::required("user", Kind::Text, "The message.").aliases(&["input", "message"]),
+        Field::optional("assert", Kind::OneOf(&[Kind::False, Kind::Shape(&CHECKS)]), "What must hold."),
+        Field::optional("verbose", Kind::Bool, "Whether to tell more."),
+        Field::optional("sub", Kind::List(&Kind::Shape(&TURN)), "Turns within."),
+    ],
+};
+
+static CHECKS: Shape = Shape {
+    name: "checks",
+    doc: "What must hold.",
+    fields: &[
+        Field::optional(
+            "must_match",
+            Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]),
+            "Patterns that must fit.",
+        ),
+        Field::optional("forbid", Kind::List(&Kind::Text), "Tools that may not be called."),
+    ],
+};
+
+fn source(text: &str) -> Arc<Source> {
+    Source::new("suite.yaml", text, 1)
+}
+
+#[track_caller]
+fn check_text(text: &str, kind: &Kind) -> Diagnostics {
+    let source = source(text);
+    let node = yaml::parse(&source).unwrap_or_else(|mistakes| panic!("{text:?} is not valid:\n{mistakes}"));
+    let mut mistakes = Diagnostics::new();
+    check(&node, kind, &source, &mut mistakes);
+    mistakes
+}
+
+/// What is wrong with a suite, one line per mistake, with its help in brackets.
+#[track_caller]
+fn mistakes(text: &str) -> Vec<String> {
+    let describe = |mistake: &hotseat::document::Diagnostic| {
+        let text = mistake.to_string().replacen("suite.yaml:", "", 1);
+        mistake.help.as_ref().map_or(text.clone(), |help| format!("{text} [{help}]"))
+    };
+    check_text(text, &Kind::Shape(&SUITE)).iter().map(describe).collect()
+}
+
+#[test]
+fn what_fits_is_accepted() {
+    let text = "
+name: x
+timeout_ms: 1e3
+url: https://example.org/run
+skip: not today
+turns:
+  - user: ''
+    assert: false
+    sub: []
+  - message: hello
+    assert: { must_match: [a, b], forbid: [] }
+env: { A: '1' }
+state: [1, ~, { a: b }]
+props: { 'a': ~ }
+protocol: strict
+ratio: 0.5
+";
+    assert_eq!(mistakes(text), [""; 0]);
+}
+
+#[test]
+fn every_mistake_is_reported_at_once() {
+    let text = "
+name: 42
+timeout_ms: 0
+endpoint: localhost:80
+skip: []
+turns:
+  - tpye: user
+    user: hi
+  - 3
+  - assert: true
+env: { A: 1, B: true }
+props: []
+protocol: strickt
+ratio: '1'
+color: red
+";
+    assert_eq!(
+        mistakes(text),
+        [
+            "2:7: `name` must be a text that is not empty, found the number 42 [write \"42\" to mean text]",
+            "3:13: `timeout_ms` must be a whole number from 1 to 600000, found the number 0",
+            "4:11: `endpoint` must be a URL, found the text \"localhost:80\" [a URL begins with `http://` or `https://`]",
+            "5:7: `skip` must be true or false or a text that is not empty, found an empty list",
+            "7:5: unknown key `tpye` in an entry of `turns` [known keys are `user`, `assert`, `verbose`, `sub`]",
+            "9:5: an entry of `turns` must be a mapping, found the number 3",
+            "10:13: `assert` must be false, found true",
+            "10:5: an entry of `turns` has no `user` [`user`: The message.]",
+            "11:11: `A` must be text, found the number 1 [write \"1\" to mean text]",
+            "11:17: `B` must be text, found true [write \"true\" to mean text]",
+            "12:8: `props` must be a mapping, found an empty list",
+            "13:11: `protocol` must be `lenient` or `strict`, found the text \"strickt\" [did you mean `strict`?]",
+            "14:8: `ratio` must be a number, found the text \"1\" [leave out the quotes to mean a number]",
+            "15:1: unknown key `color` [known keys are `name`, `timeout_ms`, `endpoint`, `skip`, `turns`, `env`, `state`, `props`, `protocol`, `ratio`]",
+        ]
+    );
+}
+
+#[test]
+fn a_misspelt_key_is_reported_once_with_what_was_meant() {
+    for (written, meant) in [("nmae", "name"), ("Name", "name"), ("names", "name")] {
+        assert_eq!(
+            mistakes(&format!("{written}: x\nturns: [{{user: hi}}]\n")),
+            [format!("1:1: unknown key `{written}` [did you mean `{meant}`?]")]
+        );
+    }
+    for (written, meant) in [
+        ("timeoutMs", "timeout_ms"),
+        ("timeout-ms", "timeout_ms"),
+        ("timout_ms", "timeout_ms"),
+        ("ulr", "url"),
+    ] {
+        assert_eq!(
+            mistakes(&format!("name: x\nturns: [{{user: hi}}]\n{written}: 5\n")),
+            [format!("3:1: unknown key `{written}` [did you mean `{meant}`?]")]
+        );
+    }
+    // What is there already cannot have been meant.
+    let found = mistakes("name: x\nnmae: y\nturns: [{user: hi}]\n");
+    assert!(found.len() == 1 && found[0].starts_with("2:1: unknown key `nmae` [known keys are"), "{found:?}");
+}
+
+#[test]
+fn keys_without_a_value_are_not_left_out() {
+    assert_eq!(
+        mistakes("name:\nturns:\n"),
+        [
+            "1:5: `name` must be a text that is not empty, found nothing [give it a value, or leave the key out]",
+            "2:6: `turns` must be a list that is not empty, found nothing [give it a value, or leave the key out]",
+        ]
+    );
+}
+
+#[test]
+fn missing_keys_are_reported_at_the_mapping() {
+    assert_eq!(
+        mistakes("{}"),
+        [
+            "1:1: this document has no `name` [`name`: How it is called.]",
+            "1:1: this document has no `turns` [`turns`: What is said.]",
+        ]
+    );
+    assert_eq!(mistakes("- a\n"), ["1:1: this document must be a mapping, found a list"]);
+    assert_eq!(
+        mistakes("name: '  '\nturns: []\n"),
+        [
+            "1:7: `name` must be a text that is not empty, found the text \"  \"",
+            "2:8: `turns` must be a list that is not empty, found an empty list",
+        ]
+    );
+}
+
+#[test]
+fn two_spellings_of_one_key_are_refused() {
+    let found = check_text(
+        "name: x\nurl: http://a\nendpoint: http://b\nturns: [{user: a, input: b, message: c}]\n",
+        &Kind::Shape(&SUITE),
+    );
+    let found: Vec<_> = found
+        .iter()
+        .map(|mistake| {
+            (mistake.to_string(), mistake.also.iter().map(|(place, _)| place.to_string()).collect())
+        })
+        .collect();
+    let expected = |text: &str, also: &str| (text.to_owned(), vec![also.to_owned()]);
+    assert_eq!(
+        found,
+        [
+            expected("suite.yaml:3:1: `url` and `endpoint` are two spellings of one key", "suite.yaml:2:1"),
+            expected("suite.yaml:4:19: `user` and `input` are two spellings of one key", "suite.yaml:4:10"),
+            expected("suite.yaml:4:29: `user` and `message` are two spellings of one key", "suite.yaml:4:10"),
+        ]
+    );
+}
+
+/// What is wrong with a value of some kind, without its place.
+#[track_caller]
+fn wrong(text: &str, kind: &Kind) -> Option<String> {
+    let found = check_text(&format!("- {text}\n"), &Kind::List(&Kind::Json));
+    assert!(found.is_empty());
+    let source = source(&format!("key: {text}\n"));
+    let node = yaml::parse(&source).expect("it is valid");
+    let mut mistakes = Diagnostics::new();
+    check(node.get("key").expect("the key is there"), kind, &source, &mut mistakes);
+    mistakes.first().map(|mistake| mistake.message().replacen("this document must be ", "", 1))
+}
+
+#[test]
+fn kinds_accept_what_they_name_and_nothing_else() {
+    let text = Kind::Text;
+    assert_eq!(wrong("yes", &text), None);
+    assert_eq!(wrong("2024-01-31", &text), None);
+    assert_eq!(wrong("''", &text), None);
+    assert_eq!(wrong("1.50", &text).as_deref(), Some("text, found the number 1.5"));
+    assert_eq!(wrong("false", &text).as_deref(), Some("text, found false"));
+    assert_eq!(wrong("~", &text).as_deref(), Some("text, found nothing"));
+    assert_eq!(wrong("[a]", &text).as_deref(), Some("text, found a list"));
+    assert_eq!(wrong("{a: b}", &text).as_deref(), Some("text, found a mapping"));
+
+    assert_eq!(wrong("True", &Kind::Bool), None);
+    assert_eq!(wrong("yes", &Kind::Bool).as_deref(), Some("true or false, found the text \"yes\""));
+    assert_eq!(wrong("1", &Kind::Bool).as_deref(), Some("true or false, found the number 1"));
+
+    let any = Kind::Integer { min: i64::MIN, max: i64::MAX };
+    assert_eq!(wrong("-3", &any), None);
+    assert_eq!(wrong("0x1F", &any), None);
+    assert_eq!(wrong("2.0", &any), None);
+    assert_eq!(wrong("2.5", &any).as_deref(), Some("a whole number, found the number 2.5"));
+    assert_eq!(wrong("1e300", &any).as_deref(), Some("a whole number, found the number 1e+300"));
+    assert_eq!(
+        wrong("18446744073709551615", &any).as_deref(),
+        Some("a whole number, found the number 18446744073709551615")
+    );
+    let positive = Kind::Integer { min: 1, max: i64::MAX };
+    assert_eq!(wrong("0", &positive).as_deref(), Some("a whole number, 1 or more, found the number 0"));
+    assert_eq!(wrong("9223372036854775807", &positive), None);
+
+    assert_eq!(wrong("''", &Kind::Pattern).as_deref(), Some("a regular expression, found an empty text"));
+    assert_eq!(wrong("42", &Kind::Pattern).as_deref(), Some("a regular expression, found the number 42"));
+    assert_eq!(wrong("'['", &Kind::Pattern), None);
+
+    assert_eq!(wrong("x", &Kind::List(&Kind::Text)).as_deref(), Some("a list, found the text \"x\""));
+    assert_eq!(
+        wrong("x", &Kind::Choice(&["a", "b", "c"])).as_deref(),
+        Some("`a`, `b` or `c`, found the text \"x\"")
+    );
+}
+
+#[test]
+fn urls_may_be_made_of_variables() {
+    for url in [
+        "http://127.0.0.1:8801/",
+        "https://example.org",
+        "${BASE}/run",
+        "${ENV.SCHEME}://x",
+        "http://${HOST}:80",
+    ] {
+        assert_eq!(wrong(&format!("'{url}'"), &Kind::Url), None, "{url}");
+    }
+    for url in [
+        "",
+        "localhost:80",
+        "http://",
+        "http:///x",
+        "https://?x",
+        "http://a b",
+        "ftp://example.org",
+        "/run",
+        "$BASE/run",
+    ] {
+        assert!(wrong(&format!("'{url}'"), &Kind::Url).is_some(), "{url}");
+    }
+}
+
+#[test]
+fn an_alias_that_does_not_fit_is_reported_where_it_is_used() {
+    assert_eq!(
+        mistakes("name: &n x\nturns: [{user: hi, verbose: *n}]\n"),
+        ["2:29: `verbose` must be true or false, found the text \"x\""]
+    );
+}
+
+#[test]
+fn getters_read_what_was_written() {
+    let source = source(
+        "name: x\ntimeout_ms: 1e3\nurl: http://a\nturns:\n  - input: hi\n    assert: {must_match: a}\n  - user: bye\nstate: {a: [1]}\nenv: {A: b}\nratio: 0.5\nskip: true\n",
+    );
+    let node = yaml::parse(&source).expect("it is valid");
+    let mut mistakes = Diagnostics::new();
+    check(&node, &Kind::Shape(&SUITE), &source, &mut mistakes);
+    assert!(mistakes.is_empty(), "{mistakes}");
+
+    let suite = Map::of(&node, &source, &SUITE).expect("it is a mapping");
+    assert_eq!(suite.place().to_string(), "suite.yaml:1:1");
+    assert_eq!(suite.text("name"), Some("x"));
+    assert_eq!(suite.integer("timeout_ms"), Some(1000));
+    assert_eq!(suite.text("endpoint"), Some("http://a"));
+    assert_eq!(suite.key_place("endpoint").map(|place| place.to_string()).as_deref(), Some("suite.yaml:3:1"));
+    assert_eq!(suite.place_of("endpoint").map(|place| place.to_string()).as_deref(), Some("suite.yaml:3:6"));
+    assert_eq!(suite.json("state"), Some(json!({ "a": [1] })));
+    assert_eq!(suite.number("ratio").and_then(serde_json::Number::as_f64), Some(0.5));
+    assert_eq!(suite.bool("skip"), Some(true));
+    assert!(suite.has("env") && !suite.has("protocol"));
+    let env = suite.get("env").and_then(View::entries).expect("it is a mapping");
+    let env: Vec<_> = env.map(|(key, place, value)| (key, place.to_string(), value.text())).collect();
+    assert_eq!(env, [("A", "suite.yaml:9:7".to_owned(), Some("b"))]);
+
+    let turns: Vec<_> =
+        suite.list("turns").expect("it is a list").filter_map(|turn| turn.map(&TURN)).collect();
+    assert_eq!(turns.iter().map(|turn| turn.text("user")).collect::<Vec<_>>(), [Some("hi"), Some("bye")]);
+    let checks = turns[0].map("assert").expect("it is a mapping");
+    let patterns: Vec<_> =
+        checks.get("must_match").expect("it is there").one_or_many().map(View::text).collect();
+    assert_eq!(patterns, [Some("a")]);
+    assert!(turns[1].map("assert").is_none());
+}
+
+#[test]
+fn getters_of_another_type_return_nothing() {
+    let source = source("name: 42\nturns: x\nratio: []\n");
+    let node = yaml::parse(&source).expect("it is valid");
+    let suite = Map::of(&node, &source, &SUITE).expect("it is a mapping");
+    assert_eq!(suite.text("name"), None);
+    assert!(suite.list("turns").is_none());
+    assert_eq!(suite.bool("ratio"), None);
+    assert_eq!(suite.integer("ratio"), None);
+    assert!(suite.map("turns").is_none());
+    assert!(View::new(&node, &source).text().is_none());
+    assert!(Map::of(node.get("name").expect("it is there"), &source, &SUITE).is_none());
+}
+
+#[test]
+fn the_json_schema_says_the_same() {
+    assert_eq!(
+        json_schema(&SUITE, "A suite", "https://example.org/suite.json"),
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": "https://example.org/suite.json",
+            "title": "A suite",
+            "description": "What one document holds.",
+            "type": "object",
+            "properties": {
+                "name": { "type": "string", "pattern": "\\S", "description": "How it is called." },
+                "timeout_ms": {
+                    "type": "integer", "minimum": 1, "maximum": 600_000,
+                    "description": "How long it may take.", "default": 60_000,
+                },
+                "endpoint": {
+                    "type": "string", "pattern": "^(https?://[^\\s/?#]\\S*|\\S*\\$\\{\\S*)$",
+                    "description": "Where the agent listens.",
+                },
+                "url": {
+                    "type": "string", "pattern": "^(https?://[^\\s/?#]\\S*|\\S*\\$\\{\\S*)$",
+                    "description": "Another spelling of `endpoint`.",
+                },
+                "skip": {
+                    "anyOf": [{ "type": "boolean" }, { "type": "string", "pattern": "\\S" }],
+                    "description": "Whether to leave it out.", "default": false,
+                },
+                "turns": {
+                    "type": "array", "items": { "$ref": "#/$defs/turn" }, "minItems": 1,
+                    "description": "What is said.",
+                },
+                "env": {
+                    "type": "object", "additionalProperties": { "type": "string" },
+                    "description": "Variables by name.",
+                },
+                "state": { "description": "Any value." },
+                "props": { "type": "object", "description": "Any mapping." },
+                "protocol": {
+                    "enum": ["lenient", "strict"], "description": "How broken rules are taken.",
+                    "default": "lenient",
+                },
+                "ratio": { "type": "number", "description": "A share." },
+            },
+            "additionalProperties": false,
+            "required": ["name", "turns"],
+            "allOf": [
+                { "not": { "required": ["endpoint", "url"] } },
+            ],
+            "$defs": {
+                "turn": {
+                    "description": "One message | and its checks.",
+                    "type": "object",
+                    "properties": {
+                        "user": { "type": "string", "description": "The message." },
+                        "input": { "type": "string", "description": "Another spelling of `user`." },
+                        "message": { "type": "string", "description": "Another spelling of `user`." },
+                        "assert": {
+                            "anyOf": [{ "const": false }, { "$ref": "#/$defs/checks" }],
+                            "description": "What must hold.",
+                        },
+                        "verbose": { "type": "boolean", "description": "Whether to tell more." },
+                        "sub": {
+                            "type": "array", "items": { "$ref": "#/$defs/turn" },
+                            "description": "Turns within.",
+                        },
+                    },
+                    "additionalProperties": false,
+                    "allOf": [
+                        { "oneOf": [
+                            { "required": ["user"] }, { "required": ["input"] }, { "required": ["message"] },
+                        ] },
+                    ],
+                },
+                "checks": {
+                    "description": "What must hold.",
+                    "type": "object",
+                    "properties": {
+                        "must_match": {
+                            "anyOf": [
+                                { "type": "string", "minLength": 1 },
+                                {
+                                    "type": "array", "items": { "type": "string", "minLength": 1 },
+                                    "minItems": 1,
+                                },
+                            ],
+                            "description": "Patterns that must fit.",
+                        },
+                        "forbid": {
+                            "type": "array", "items": { "type": "string" },
+                            "description": "Tools that may not be called.",
+                        },
+                    },
+                    "additionalProperties": false,
+                },
+            },
+        })
+    );
+}
+
+#[test]
+fn a_shape_that_holds_itself_refers_to_the_root() {
+    let schema = json_schema(&TURN, "A turn", "https://example.org/turn.json");
+    assert_eq!(schema["properties"]["sub"]["items"], json!({ "$ref": "#" }));
+    assert!(schema["$defs"].get("turn").is_none() && schema["$defs"].get("checks").is_some());
+}
+
+#[test]
+fn the_reference_page_lists_every_shape_once() {
+    assert_eq!(
+        reference_markdown(&TURN),
+        "## turn
+
+One message | and its checks.
+
+| key | type | default | meaning |
+|---|---|---|---|
+| `user`, `input`, `message` | text | required | The message. |
+| `assert` | `false` or [checks](#checks) |  | What must hold. |
+| `verbose` | true or false |  | Whether to tell more. |
+| `sub` | list of [turn](#turn) |  | Turns within. |
+
+## checks
+
+What must hold.
+
+| key | type | default | meaning |
+|---|---|---|---|
+| `must_match` | regular expression or list of regular expression |  | Patterns that must fit. |
+| `forbid` | list of text |  | Tools that may not be called. |
+"
+    );
+}
+
+#[test]
+fn sound_shapes_have_no_problems() {
+    assert_eq!(SUITE.problems(), [""; 0]);
+}
+
+#[test]
+fn unsound_shapes_are_told() {
+    static INNER: Shape = Shape { name: "unsound", doc: "", fields: &[] };
+    static UNSOUND: Shape = Shape {
+        name: "unsound",
+        doc: "",
+        fields: &[
+            Field::optional("a", Kind::OneOf(&[Kind::Text, Kind::Pattern]), ""),
+            Field::optional("b", Kind::List(&Kind::OneOf(&[Kind::Shape(&INNER), Kind::JsonMap])), ""),
+            Field::optional("c", Kind::Integer { min: 1, max: 5 }, "").default("6"),
+            Field::optional("d", Kind::Text, "").aliases(&["a"]),
+            Field::optional("e", Kind::Integer { min: 2, max: 1 }, ""),
+            Field::optional("f", Kind::Choice(&[]), ""),
+        ],
+    };
+    assert_eq!(
+        UNSOUND.problems(),
+        [
+            "`unsound` has the key `a` twice",
+            "the alternatives of `unsound.a` cannot be told apart",
+            "the alternatives of `unsound.b` cannot be told apart",
+            "the default of `unsound.c` would not pass",
+            "no number fits `unsound.e`",
+            "no word fits `unsound.f`",
+            "two shapes are named `unsound`",
+        ]
+    );
+}
+
+const PIECES: &[&str] = &[
+    "name: ",
+    "nmae: ",
+    "turns: ",
+    "- ",
+    "user: ",
+    "input: ",
+    "assert: ",
+    "must_match: ",
+    "timeout_ms: ",
+    "url: ",
+    "env: ",
+    "sub: ",
+    "skip: ",
+    "x",
+    "42",
+    "true",
+    "~",
+    "[]",
+    "{}",
+    "{",
+    "}",
+    "[",
+    "]",
+    ", ",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "é",
+    "''",
+    "&a ",
+    "*a",
+    "<<: ",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_that_parses_makes_a_check_panic(
+        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..20),
+    ) {
+        let source = source(&pieces.concat());
+        if let Ok(node) = yaml::parse(&source) {
+            let mut mistakes = Diagnostics::new();
+            check(&node, &Kind::Shape(&SUITE), &source, &mut mistakes);
+            let shown = mistakes.render(false, 80);
+            prop_assert_eq!(shown.is_empty(), mistakes.is_empty());
+            // What passed can be read by its keys.
+            if mistakes.is_empty() {
+                let suite = Map::of(&node, &source, &SUITE).expect("it passed");
+                prop_assert!(suite.text("name").is_some());
+                prop_assert!(suite.list("turns").is_some_and(|turns| turns.len() > 0));
+            }
+        }
+    }
+}
