@@ -14,7 +14,7 @@ use super::shape::{CASE, EXPECTED_ERROR, HOOK, TURN};
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, Pattern};
 use crate::document::{Diagnostics, Kind, Map, Node, Place, Source, View, check};
-use crate::session::{ClientTool, InterruptAnswer};
+use crate::session::{ClientTool, InterruptAnswer, Redactor};
 
 /// One test.
 #[derive(Debug, Clone)]
@@ -121,6 +121,7 @@ impl Case {
         node: Node,
         inherited: &Inherited,
         environment: &BTreeMap<String, String>,
+        redactor: &Redactor,
     ) -> Result<Case, Diagnostics> {
         let mut mistakes = Diagnostics::new();
         check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
@@ -130,7 +131,7 @@ impl Case {
         let document = Arc::new(Document { source: source.clone(), node, inherited: inherited.clone() });
         let hooks = document.hooks().count();
         let given = BTreeMap::new();
-        let variables = Variables { environment, given: &given, more_to_come: hooks > 0 };
+        let variables = Variables { environment, given: &given, more_to_come: hooks > 0, redactor };
         let case = decode(&document, variables)?;
         // A hook can use what the ones before it have given; the first can use nothing.
         for index in 0..hooks {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::case::{Case, Inherited};
 use crate::document::{Diagnostic, Diagnostics, yaml};
+use crate::session::Redactor;
 
 /// A suite: a file of cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,7 @@ impl Suite {
         &'a self,
         inherited: &'a Inherited,
         environment: &'a BTreeMap<String, String>,
+        redactor: &'a Redactor,
     ) -> impl Iterator<Item = Result<Case, Diagnostics>> + 'a {
         let unreadable = |error: std::io::Error| Diagnostic::new(format!("cannot read {}: {error}", self.shown));
         let (documents, failed) = match open(&self.path) {
@@ -47,7 +49,7 @@ impl Suite {
         let mut cases = documents.into_iter().flatten().map(move |source| {
             let source = source.map_err(Diagnostics::from)?;
             let node = yaml::parse(&source)?;
-            let case = Case::read(&source, node, inherited, environment)?;
+            let case = Case::read(&source, node, inherited, environment, redactor)?;
             // Hashes instead of names, so that a file of a hundred thousand cases costs a few megabytes at most.
             if !names.insert(hasher.hash_one(&case.id)) {
                 let message = format!("another case in this file is called `{}`", case.id);

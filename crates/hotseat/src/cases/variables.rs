@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use crate::checks;
 use crate::document::{Diagnostic, Diagnostics, Kind, Node, Place, Source, Value};
+use crate::session::Redactor;
 
 /// The environment variables of the process, read once by whoever starts it.
 pub type Environment = Arc<BTreeMap<String, String>>;
@@ -20,6 +21,8 @@ pub struct Variables<'a> {
     pub given: &'a BTreeMap<String, Json>,
     /// Whether hooks may still give more: then what is not known stays as it is written.
     pub more_to_come: bool,
+    /// What takes secrets out of traces: patterns are matched against what is left, so it changes them alike.
+    pub redactor: &'a Redactor,
 }
 
 /// A part of a text with variables.
@@ -112,7 +115,7 @@ fn filled(text: &str, kind: &Kind, variables: Variables<'_>) -> Result<Filled, S
             },
         };
         match kind {
-            Kind::Pattern => out.push_str(&checks::escape(&value)),
+            Kind::Pattern => out.push_str(&checks::escape(&variables.redactor.text(&value))),
             _ => out.push_str(&value),
         }
     }
@@ -225,9 +228,11 @@ mod tests {
         let given = BTreeMap::from([
             ("ID".to_string(), json!("x.1")),
             ("N".to_string(), json!(5)),
+            ("S".to_string(), json!("secret value")),
             ("O".to_string(), json!({"a": 1})),
         ]);
-        let variables = Variables { environment: &environment, given: &given, more_to_come: false };
+        let redactor = Redactor::new([("N".to_string(), "secret value".to_string())]);
+        let variables = Variables { environment: &environment, given: &given, more_to_come: false, redactor: &redactor };
         filled(text, kind, variables).map(|filled| match filled {
             Filled::Text(text) => json!(text),
             Filled::Json(json) => json,
@@ -244,6 +249,8 @@ mod tests {
             ("${N}", Kind::Json, json!(5)),
             ("n=${N}", Kind::Json, json!("n=5")),
             ("^${ID}$", Kind::Pattern, json!(r"^x\.1$")),
+            ("^${S}$", Kind::Pattern, json!(r"^\[redacted:N\]$")),
+            ("${S}", Kind::Text, json!("secret value")),
             ("$${ID} and $${", Kind::Text, json!("${ID} and ${")),
             ("$5 {a} $x", Kind::Text, json!("$5 {a} $x")),
         ] {
@@ -254,7 +261,7 @@ mod tests {
     #[test]
     fn what_is_not_defined_or_not_a_name_is_refused() {
         for (text, words) in [
-            ("${NOPE}", "variable `NOPE` is not defined: hooks gave ID, N, O"),
+            ("${NOPE}", "variable `NOPE` is not defined: hooks gave ID, N, O, S"),
             ("${HOST}", "write `${ENV.HOST}`"),
             ("${ENV.NOPE}", "environment variable `NOPE` is not set"),
             ("${a-b}", "not a variable"),

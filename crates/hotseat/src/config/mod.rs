@@ -7,6 +7,6 @@ mod start;
 mod target;
 
 pub use discover::{Discovered, discover, shown};
-pub use project::{FILE_NAMES, Project};
+pub use project::{FILE_NAMES, Project, named_secrets};
 pub use start::{Start, StartedAgent};
-pub use target::{BoundTarget, TargetSettings, is_secret_name, secret_text};
+pub use target::{BoundTarget, TargetSettings, is_secret, secret_text};

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::shape::{PROJECT, TARGET};
 use super::start::Start;
-use super::target::{BoundTarget, TargetSettings};
-use crate::cases::{Block, Environment, Inherited, Variables, interpolate};
+use super::target::{BoundTarget, TargetSettings, is_secret};
+use crate::cases::{Block, Environment, Inherited, Variables, interpolate, references};
 use crate::document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, yaml};
+use crate::session::Redactor;
 
 /// The names under which a project file is looked for, in this order.
 pub const FILE_NAMES: [&str; 3] = ["hotseat.yaml", "hotseat.yml", "aguitest.config.yaml"];
@@ -33,6 +34,8 @@ pub struct Project {
     /// Settings of the target that no variable can change.
     pub target: Option<TargetSettings>,
     environment: Environment,
+    redactor: Redactor,
+    header_secrets: Vec<(String, String)>,
     document: Option<Arc<(Arc<Source>, Node)>>,
 }
 
@@ -55,6 +58,8 @@ impl Project {
             inherited: Inherited::default(),
             start: None,
             target: None,
+            redactor: Redactor::new(named_secrets(&environment, &[])),
+            header_secrets: Vec::new(),
             environment,
             document: None,
         }
@@ -76,7 +81,8 @@ impl Project {
         }
         // Variables of the environment are filled in now; those of hooks when a case has them.
         let given = BTreeMap::new();
-        let variables = Variables { environment: &environment, given: &given, more_to_come: true };
+        let none = Redactor::default();
+        let variables = Variables { environment: &environment, given: &given, more_to_come: true, redactor: &none };
         let written = node.clone();
         interpolate(&mut node, &Kind::Shape(&PROJECT), variables, &source, &mut mistakes);
 
@@ -97,6 +103,10 @@ impl Project {
             file: Some(shown.into()),
             suites: if suites.is_empty() { default_suites() } else { suites },
             parallel: map.integer("parallel").and_then(|n| usize::try_from(n).ok()),
+            redactor: Redactor::new(
+                named_secrets(&environment, &texts("secrets")).chain(header_variables(&written, &environment)),
+            ),
+            header_secrets: header_variables(&written, &environment),
             secrets: texts("secrets"),
             inherited,
             start: target.as_ref().and_then(|target| Start::read(target, root, &mut mistakes)),
@@ -129,9 +139,8 @@ impl Project {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let written = node.get("target").and_then(|node| Map::of(node, source, &TARGET));
         let map = Map::of(&target, source, &TARGET).expect("the shape was checked");
-        let bound = BoundTarget::read(&map, written.as_ref(), variables.environment, &mut mistakes);
+        let bound = BoundTarget::read(&map, &mut mistakes);
         match (bound, mistakes.is_empty()) {
             (Some(target), true) => Ok(target),
             _ => Err(mistakes),
@@ -147,10 +156,55 @@ impl Project {
         Diagnostic::new(message).help("write the address of the agent under `target: endpoint:`, or run `hotseat init`")
     }
 
+    /// What is wrong with the target for a case that has no hooks.
+    ///
+    /// # Errors
+    /// Variables that only hooks could give.
+    pub fn bind_without_hooks(&self) -> Result<(), Diagnostics> {
+        let given = BTreeMap::new();
+        let (environment, redactor) = (&*self.environment, &self.redactor);
+        self.bind_target(Variables { environment, given: &given, more_to_come: false, redactor }).map(drop)
+    }
+
+    /// The environment variables that headers use, with their values.
+    pub fn header_secrets(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.header_secrets.iter().cloned()
+    }
+
+    /// What takes the secrets of the environment out.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// The environment it was read with.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
+}
+
+/// The secrets of the environment: those that the project names, and those that are named like secrets.
+pub fn named_secrets<'a>(
+    environment: &'a BTreeMap<String, String>,
+    named: &'a [String],
+) -> impl Iterator<Item = (String, String)> + 'a {
+    let listed = named.iter().filter_map(|name| {
+        let variable = name.strip_prefix("ENV.")?;
+        Some((name.clone(), environment.get(variable)?.clone()))
+    });
+    let telling = environment.iter().filter(|(name, value)| is_secret(name, value));
+    listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone())))
+}
+
+/// The environment variables that headers use: that is how secrets come into headers.
+fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let headers = project.get("target").and_then(|target| target.get("headers"));
+    let Some(crate::document::Value::Map(entries)) = headers.map(|headers| &headers.value) else { return Vec::new() };
+    let texts = entries.iter().filter_map(|entry| match &entry.value.value {
+        crate::document::Value::String(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let names = texts.flat_map(references).filter(|(_, of_environment)| *of_environment);
+    names.filter_map(|(name, _)| Some((format!("ENV.{name}"), environment.get(name)?.clone()))).collect()
 }
 
 fn default_suites() -> Vec<String> {

@@ -1,6 +1,5 @@
 //! The target: the agent under test, as the project file describes it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -54,23 +53,18 @@ pub(super) fn find_mistakes(map: &Map<'_>, mistakes: &mut Diagnostics) {
         mistakes.push(Diagnostic::new("`agentId` goes with `envelope: copilotkit`").at(place));
     }
     if map.text("endpoint").is_some_and(|endpoint| !endpoint.contains("${")) {
-        BoundTarget::read(map, None, &BTreeMap::new(), mistakes);
+        BoundTarget::read(map, mistakes);
     }
 }
 
 impl BoundTarget {
-    /// Reads a target whose variables are filled in; `written` is the same with its variables.
-    pub(super) fn read(
-        map: &Map<'_>,
-        written: Option<&Map<'_>>,
-        environment: &BTreeMap<String, String>,
-        mistakes: &mut Diagnostics,
-    ) -> Option<Self> {
+    /// Reads a target whose variables are filled in.
+    pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Self> {
         let endpoint = endpoint(map, mistakes);
         let headers = headers(map, mistakes);
         let tools = client_tools(map, "tools", mistakes);
         let endpoint = endpoint?;
-        let mut secrets = header_secrets(map, written, environment);
+        let mut secrets = header_secrets(map);
         if let Some(password) = endpoint.password() {
             secrets.push(("endpoint password".to_string(), password.to_string()));
         }
@@ -154,39 +148,25 @@ fn headers(map: &Map<'_>, mistakes: &mut Diagnostics) -> HeaderMap {
     headers
 }
 
-/// Values of headers that must not appear anywhere: those of headers made for secrets, and every environment
-/// variable that a header uses, which is how secrets come into headers.
-fn header_secrets(
-    map: &Map<'_>,
-    written: Option<&Map<'_>>,
-    environment: &BTreeMap<String, String>,
-) -> Vec<(String, String)> {
-    let mut secrets = Vec::new();
-    let filled = map.get("headers").and_then(View::entries).into_iter().flatten();
-    for (key, _, view) in filled {
-        let Some(value) = view.text() else { continue };
-        if SECRET_HEADERS.contains(&key.to_ascii_lowercase().as_str()) {
-            // `Bearer TOKEN`: the token alone is the secret.
-            let token = value.split_once(' ').map_or(value, |(_, token)| token.trim());
-            secrets.push((key.to_string(), token.to_string()));
-        }
-    }
-    let written = written.and_then(|map| map.get("headers")).and_then(View::entries).into_iter().flatten();
-    for name in written.filter_map(|(_, _, view)| view.text()).flat_map(references) {
-        if let (name, true) = name
-            && let Some(value) = environment.get(name)
-        {
-            secrets.push((format!("ENV.{name}"), value.clone()));
-        }
-    }
-    secrets
+/// Values of headers that are made for secrets.
+fn header_secrets(map: &Map<'_>) -> Vec<(String, String)> {
+    let entries = map.get("headers").and_then(View::entries).into_iter().flatten();
+    let made_for_secrets = entries.filter(|(key, ..)| SECRET_HEADERS.contains(&key.to_ascii_lowercase().as_str()));
+    let values = made_for_secrets.filter_map(|(key, _, view)| {
+        let value = view.text()?;
+        // `Bearer TOKEN`: the token alone is the secret.
+        let token = value.split_once(' ').map_or(value, |(_, token)| token.trim());
+        Some((key.to_string(), token.to_string()))
+    });
+    values.collect()
 }
 
-/// Whether a variable is named like a secret.
-pub fn is_secret_name(name: &str) -> bool {
+/// Whether a variable is a secret by its name. Short values are not: `true` is none.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    const SHORTEST: usize = 8;
     let name = name.to_ascii_uppercase();
     let words = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "PRIVATE_KEY", "CREDENTIAL", "ACCESS_KEY"];
-    words.iter().any(|word| name.contains(word))
+    value.len() >= SHORTEST && words.iter().any(|word| name.contains(word))
 }
 
 /// The JSON value of a variable as text, where it has one.

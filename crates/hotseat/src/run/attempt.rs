@@ -11,12 +11,9 @@ use super::plan::Selected;
 use crate::adapters::ag_ui;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Variables};
-use crate::config::{BoundTarget, Project, is_secret_name, secret_text};
+use crate::config::{BoundTarget, Project, is_secret, named_secrets, secret_text};
 use crate::document::Diagnostics;
 use crate::session::{Checked, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis};
-
-/// Shorter values of variables that only their names make secrets are let through: `true` is no secret.
-const SHORTEST_NAMED: usize = 8;
 
 /// Everything outside a case that an attempt needs.
 #[derive(Debug)]
@@ -78,32 +75,26 @@ impl Outside {
         self.target.as_ref().map(|(target, _)| &target.ag_ui.endpoint)
     }
 
-    fn variables<'a>(&'a self, given: &'a BTreeMap<String, Value>, more_to_come: bool) -> Variables<'a> {
-        Variables { environment: self.project.environment(), given, more_to_come }
+    fn variables<'a>(&'a self, given: &'a BTreeMap<String, Value>) -> Variables<'a> {
+        let (environment, redactor) = (&**self.project.environment(), self.project.redactor());
+        Variables { environment, given, more_to_come: false, redactor }
     }
 
     /// The target with these variables, and what takes its secrets out.
     fn bind(&self, given: &BTreeMap<String, Value>) -> Result<(BoundTarget, Redactor), Diagnostics> {
-        let mut target = self.project.bind_target(self.variables(given, false))?;
+        let mut target = self.project.bind_target(self.variables(given))?;
         target.ag_ui.keep_raw = self.keep_raw;
         let redactor = self.redactor(&target, given);
         Ok((target, redactor))
     }
 
+    /// What takes out the secrets of the project, of the target, and of what hooks gave.
     fn redactor(&self, target: &BoundTarget, given: &BTreeMap<String, Value>) -> Redactor {
-        let environment = self.project.environment();
-        let named = self.project.secrets.iter().filter_map(|name| {
-            let value = match name.strip_prefix("ENV.") {
-                Some(variable) => environment.get(variable).cloned(),
-                None => given.get(name).and_then(secret_text),
-            };
-            Some((name.clone(), value?))
-        });
-        let of_environment = environment.iter().map(|(name, value)| (format!("ENV.{name}"), value.clone()));
+        let (environment, named) = (self.project.environment(), &self.project.secrets);
         let of_hooks = given.iter().filter_map(|(name, value)| Some((name.clone(), secret_text(value)?)));
-        let by_name = of_environment.chain(of_hooks);
-        let by_name = by_name.filter(|(name, value)| is_secret_name(name) && value.len() >= SHORTEST_NAMED);
-        Redactor::new(target.secrets.iter().cloned().chain(named).chain(by_name))
+        let of_hooks = of_hooks.filter(|(name, value)| named.contains(name) || is_secret(name, value));
+        let secrets = target.secrets.iter().cloned();
+        Redactor::new(secrets.chain(named_secrets(environment, named)).chain(self.project.header_secrets()).chain(of_hooks))
     }
 }
 
@@ -160,7 +151,7 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<(Case, BoundT
         None => &selected.suite.folder,
     };
     for index in 0..case.hooks {
-        let variables = outside.variables(&given, false);
+        let variables = outside.variables(&given);
         let hook = case.hook(index, variables).map_err(undefined)?;
         let hidden = |failure: Failure| match &outside.target {
             Some((_, redactor)) => redactor.failure(failure),
@@ -169,12 +160,13 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<(Case, BoundT
         let new = run_hook(&hook, folder, outside.project.environment()).await.map_err(hidden)?;
         given.extend(new);
     }
-    let case = case.bind(outside.variables(&given, false)).map_err(undefined)?;
     let (target, redactor) = match &outside.target {
         // What hooks give may hold secrets too.
         Some((target, _)) if !given.is_empty() => (target.clone(), outside.redactor(target, &given)),
         Some((target, redactor)) => (target.clone(), redactor.clone()),
         None => outside.bind(&given).map_err(undefined)?,
     };
+    let variables = Variables { redactor: &redactor, ..outside.variables(&given) };
+    let case = case.bind(variables).map_err(undefined)?;
     Ok((case, target, redactor))
 }

@@ -44,6 +44,8 @@ pub struct Plan {
     pub selected_suites: usize,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
+    /// Whether a selected case has no hooks.
+    without_hooks: bool,
 }
 
 impl Plan {
@@ -60,17 +62,22 @@ impl Plan {
             selected: 0,
             selected_suites: 0,
             notes: Vec::new(),
+            without_hooks: false,
         };
         let mut mistakes = Vec::new();
         for suite in plan.suites.clone() {
             let before = plan.selected;
-            for case in suite.cases(&project.inherited, project.environment()) {
+            for case in suite.cases(&project.inherited, project.environment(), project.redactor()) {
                 match case {
                     Ok(case) => plan.count(case, &suite),
                     Err(found) => mistakes.extend(found),
                 }
             }
             plan.selected_suites += usize::from(plan.selected > before);
+        }
+        if plan.without_hooks && project.target_varies() {
+            // A case without hooks has no variables but those of the environment.
+            mistakes.extend(project.bind_without_hooks().err().into_iter().flatten());
         }
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
     }
@@ -80,6 +87,7 @@ impl Plan {
         if !self.selection.fits(&case) {
             return;
         }
+        self.without_hooks |= case.hooks == 0 && case.skip.is_none();
         if case.checks.is_empty() && case.turns.iter().all(|turn| turn.checks.is_empty() && turn.expect_error.is_none()) {
             let note = Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
             if self.notes.len() < KEPT {
@@ -99,7 +107,7 @@ impl Plan {
             return Box::new(self.kept.iter().cloned().map(Ok));
         }
         let read = self.suites.iter().flat_map(move |suite| {
-            let cases = suite.cases(&project.inherited, project.environment());
+            let cases = suite.cases(&project.inherited, project.environment(), project.redactor());
             cases.map(move |case| (suite, case.map_err(|found| found.into_iter().collect::<Vec<_>>())))
         });
         let selected = read.filter(|(_, case)| case.as_ref().map_or(true, |case| self.selection.fits(case)));

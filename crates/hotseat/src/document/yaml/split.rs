@@ -104,7 +104,7 @@ impl<R: BufRead> Documents<R> {
         let text_start = if has_mark { start + BYTE_ORDER_MARK.len() } else { start };
         let line = classify(&pending.bytes[text_start..]);
         // Files that were put together keep the marks they began with.
-        if has_mark && (pending.is_prefix() || matches!(line, Line::Start { .. })) {
+        if has_mark && pending.is_prefix() {
             pending.bytes.drain(start..text_start);
         }
         match line {
