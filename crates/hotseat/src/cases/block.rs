@@ -62,6 +62,7 @@ impl Block {
     /// This block on top of what it inherits.
     #[must_use]
     pub fn over(&self, inherited: &Block) -> Block {
+        let joined = |own: &Vec<Check>, above: &Vec<Check>| [above.as_slice(), own.as_slice()].concat();
         Block {
             tools: self.tools.over(&inherited.tools, joined),
             timing: self.timing.over(&inherited.timing, Timing::over),
@@ -102,11 +103,6 @@ impl<T: Clone> Part<T> {
             (Part::Added(own), Part::Inherited | Part::Cleared) => Part::Added(own.clone()),
         }
     }
-}
-
-/// What is inherited comes first.
-fn joined(own: &Vec<Check>, inherited: &Vec<Check>) -> Vec<Check> {
-    inherited.iter().chain(own).cloned().collect()
 }
 
 impl Timing {

@@ -198,6 +198,7 @@ fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Di
     let node = filled.as_ref().unwrap_or(&document.node);
     let map = Map::of(node, source, &CASE).expect("the shape was checked");
     let inherited = &document.inherited;
+    let every_turn = Block::read(map.get("turn_assert"), &mut mistakes).over(&inherited.turn);
     let name = map.text("name").unwrap_or_default().to_string();
     let turns = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
     let case = Case {
@@ -218,7 +219,7 @@ fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Di
             forwarded_props: map.json("forwardedProps"),
             tools: client_tools(&map, "tools", &mut mistakes),
         },
-        turns: turns.map(|map| turn(&map, &inherited.turn, &mut mistakes)).collect(),
+        turns: turns.map(|map| turn(&map, &every_turn, &mut mistakes)).collect(),
         checks: Block::read(map.get("assert"), &mut mistakes).over(&inherited.case).checks(),
         document: document.clone(),
     };

@@ -34,6 +34,7 @@ pub static CASE: Shape = Shape {
             "What the user says, turn by turn. The next turn is sent when the agent is done with the one before.",
         ),
         Field::optional("assert", ASSERT_KIND, "What is asserted of the whole conversation, once, after its last turn."),
+        Field::optional("turn_assert", ASSERT_KIND, "What is asserted of every turn of this case."),
         Field::optional(
             "tools",
             Kind::List(&Kind::Shape(&CLIENT_TOOL)),
