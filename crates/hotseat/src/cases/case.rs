@@ -9,12 +9,13 @@ use serde_json::Value;
 
 use super::block::{Block, pattern};
 use super::limits::millis;
+use super::suite::Decoding;
 use super::script::{client_tools, interrupt_answers};
 use super::shape::{CASE, EXPECTED_ERROR, HOOK, TURN};
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, Pattern};
 use crate::document::{Diagnostics, Kind, Map, Node, Place, Source, View, check};
-use crate::session::{ClientTool, InterruptAnswer, Redactor};
+use crate::session::{ClientTool, InterruptAnswer};
 
 /// One test.
 #[derive(Debug, Clone)]
@@ -119,10 +120,9 @@ impl Case {
     pub fn read(
         source: &Arc<Source>,
         node: Node,
-        inherited: &Inherited,
-        environment: &BTreeMap<String, String>,
-        redactor: &Redactor,
+        decoding: Decoding<'_>,
     ) -> Result<Case, Diagnostics> {
+        let Decoding { inherited, environment, redactor } = decoding;
         let mut mistakes = Diagnostics::new();
         check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
         if !mistakes.is_empty() {
@@ -145,8 +145,8 @@ impl Case {
     ///
     /// # Errors
     /// Every variable that is not defined, and whatever is wrong with what they were filled in to.
-    pub fn bind(&self, variables: Variables<'_>) -> Result<Case, Diagnostics> {
-        if self.hooks == 0 { Ok(self.clone()) } else { decode(&self.document, variables) }
+    pub fn bind(self: &Arc<Self>, variables: Variables<'_>) -> Result<Arc<Case>, Diagnostics> {
+        if self.hooks == 0 { Ok(self.clone()) } else { decode(&self.document, variables).map(Arc::new) }
     }
 
     /// One of its hooks with its variables filled in.

@@ -15,5 +15,5 @@ pub use block::Block;
 pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, Turn};
 pub use limits::millis;
 pub use script::{client_tools, interrupt_answers};
-pub use suite::Suite;
+pub use suite::{Decoding, Suite};
 pub use variables::{Environment, Variables, interpolate, references};

@@ -1,7 +1,6 @@
 //! Suites: files of cases, read one case at a time.
 
-use std::collections::BTreeMap;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::BufReader;
@@ -9,8 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::case::{Case, Inherited};
-use crate::document::{Diagnostic, Diagnostics, yaml};
+use crate::document::{Diagnostic, Diagnostics, Source, yaml};
 use crate::session::Redactor;
+
+/// How many documents are decoded at a time, by several threads where there are enough of them to pay.
+const BATCH: usize = 128;
+const WORTH_A_THREAD: usize = 32;
 
 /// A suite: a file of cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,19 @@ pub struct Suite {
     pub folder: PathBuf,
 }
 
+/// What cases are decoded with.
+#[derive(Debug, Clone, Copy)]
+pub struct Decoding<'a> {
+    /// What every case gets from the target.
+    pub inherited: &'a Inherited,
+    /// The environment.
+    pub environment: &'a BTreeMap<String, String>,
+    /// What takes the secrets of the environment out.
+    pub redactor: &'a Redactor,
+}
+
+type Decoded = Result<Case, Diagnostics>;
+
 impl Suite {
     /// A suite at a path, shown as given.
     pub fn new(path: PathBuf, shown: impl Into<Arc<str>>) -> Self {
@@ -32,46 +48,69 @@ impl Suite {
 
     /// Reads its cases one after the other; the file is never in memory as a whole. Each entry is a case or all
     /// that is wrong with it. A file without any case is one mistake.
-    pub fn cases<'a>(
-        &'a self,
-        inherited: &'a Inherited,
-        environment: &'a BTreeMap<String, String>,
-        redactor: &'a Redactor,
-    ) -> impl Iterator<Item = Result<Case, Diagnostics>> + 'a {
-        let unreadable = |error: std::io::Error| Diagnostic::new(format!("cannot read {}: {error}", self.shown));
-        let (documents, failed) = match open(&self.path) {
-            Ok(file) => (Some(yaml::documents(self.shown.clone(), BufReader::new(file))), None),
-            Err(error) => (None, Some(Err(Diagnostics::from(unreadable(error))))),
+    pub fn cases<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + 'a {
+        let mut decoded = VecDeque::new();
+        let mut any = false;
+        let mut documents = match open(&self.path) {
+            Ok(file) => Some(yaml::documents(self.shown.clone(), BufReader::new(file))),
+            Err(error) => {
+                any = true;
+                let unreadable = Diagnostic::new(format!("cannot read {}: {error}", self.shown));
+                decoded.push_back(Err(unreadable.into()));
+                None
+            }
         };
-        let mut names = HashSet::new();
-        let hasher = RandomState::new();
-        let mut any = failed.is_some();
-        let mut cases = documents.into_iter().flatten().map(move |source| {
-            let source = source.map_err(Diagnostics::from)?;
-            let node = yaml::parse(&source)?;
-            let case = Case::read(&source, node, inherited, environment, redactor)?;
-            // Hashes instead of names, so that a file of a hundred thousand cases costs a few megabytes at most.
-            if !names.insert(hasher.hash_one(&case.id)) {
-                let message = format!("another case in this file is called `{}`", case.id);
-                return Err(Diagnostic::new(message).at(case.place.clone()).help("give one of them an `id`").into());
-            }
-            Ok(case)
-        });
-        let mut failed = failed;
-        let shown = self.shown.clone();
+        let mut names = Names::default();
         std::iter::from_fn(move || {
-            if let Some(failed) = failed.take() {
-                return Some(failed);
+            if decoded.is_empty() {
+                let batch: Vec<_> = documents.iter_mut().flatten().take(BATCH).collect();
+                decoded.extend(decode_all(&batch, decoding).into_iter().map(|case| names.check(case?)));
+                if decoded.is_empty() && !any {
+                    let help = "a case has a `name` and `turns`; `hotseat init` writes a first one";
+                    let empty = Diagnostic::new(format!("no test cases found in {}", self.shown)).help(help);
+                    decoded.push_back(Err(empty.into()));
+                }
+                any = true;
             }
-            let case = cases.next();
-            if case.is_none() && !std::mem::replace(&mut any, true) {
-                let help = "a case has a `name` and `turns`; `hotseat init` writes a first one";
-                return Some(Err(Diagnostic::new(format!("no test cases found in {shown}")).help(help).into()));
-            }
-            any = true;
-            case
+            decoded.pop_front()
         })
     }
+}
+
+/// The names of a suite so far, as hashes, so that a file of a hundred thousand cases costs a few megabytes at most.
+#[derive(Default)]
+struct Names {
+    hasher: RandomState,
+    seen: HashSet<u64>,
+}
+
+impl Names {
+    fn check(&mut self, case: Case) -> Decoded {
+        if self.seen.insert(self.hasher.hash_one(&case.id)) {
+            return Ok(case);
+        }
+        let message = format!("another case in this file is called `{}`", case.id);
+        Err(Diagnostic::new(message).at(case.place.clone()).help("give one of them an `id`").into())
+    }
+}
+
+/// Decodes documents side by side, in their order.
+fn decode_all(documents: &[Result<Arc<Source>, Diagnostic>], decoding: Decoding<'_>) -> Vec<Decoded> {
+    let decode = |documents: &[Result<Arc<Source>, Diagnostic>]| documents.iter().map(|d| decode(d, decoding)).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(documents.len() / WORTH_A_THREAD);
+    if threads < 2 {
+        return decode(documents);
+    }
+    std::thread::scope(|scope| {
+        let parts = documents.chunks(documents.len().div_ceil(threads));
+        let threads: Vec<_> = parts.map(|part| scope.spawn(move || -> Vec<Decoded> { decode(part) })).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+fn decode(document: &Result<Arc<Source>, Diagnostic>, decoding: Decoding<'_>) -> Decoded {
+    let source = document.as_ref().map_err(|diagnostic| Diagnostics::from(diagnostic.clone()))?;
+    Case::read(source, yaml::parse(source)?, decoding)
 }
 
 /// Opens a file; a folder is refused here and not when it is read.

@@ -2,7 +2,12 @@
 
 use std::fmt;
 
-use regex::{Regex, RegexBuilder};
+use regex_automata::meta;
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Hir, HirKind, Look};
+
+/// The largest automaton a pattern may need, in bytes.
+const SIZE_LIMIT: usize = 10 * 1024 * 1024;
 
 /// A regular expression.
 ///
@@ -12,7 +17,15 @@ use regex::{Regex, RegexBuilder};
 #[derive(Clone)]
 pub struct Pattern {
     written: String,
-    regex: Regex,
+    matcher: Matcher,
+}
+
+/// How a pattern is matched. Most patterns that people write are a text, perhaps at the start or the end; and
+/// most are matched once or twice, so making an automaton would take longer than all the matching.
+#[derive(Clone)]
+enum Matcher {
+    Text { text: String, at_start: bool, at_end: bool },
+    Automaton(Box<meta::Regex>),
 }
 
 impl Pattern {
@@ -23,20 +36,57 @@ impl Pattern {
     pub fn compile(written: &str) -> Result<Pattern, String> {
         let (expression, flags) = split_flags(written);
         let has = |flag: char| flags.contains(flag);
-        let regex = RegexBuilder::new(&expression)
+        let hir = ParserBuilder::new()
             .case_insensitive(has('i'))
             .multi_line(has('m'))
             .dot_matches_new_line(has('s'))
             .ignore_whitespace(has('x'))
             .build()
+            .parse(&expression)
             .map_err(|error| explain(&error.to_string()))?;
-        Ok(Pattern { written: written.to_string(), regex })
+        let matcher = match plain_text(&hir) {
+            Some(text) => text,
+            None => Matcher::Automaton(Box::new(automaton(&hir)?)),
+        };
+        Ok(Pattern { written: written.to_string(), matcher })
     }
 
     /// Whether it fits anywhere in a text.
     pub fn fits(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        match &self.matcher {
+            Matcher::Automaton(automaton) => automaton.is_match(text),
+            Matcher::Text { text: wanted, at_start: false, at_end: false } => text.contains(wanted.as_str()),
+            Matcher::Text { text: wanted, at_start: true, at_end: false } => text.starts_with(wanted.as_str()),
+            Matcher::Text { text: wanted, at_start: false, at_end: true } => text.ends_with(wanted.as_str()),
+            Matcher::Text { text: wanted, at_start: true, at_end: true } => text == wanted,
+        }
     }
+}
+
+/// The matcher of an expression that is just a text.
+fn plain_text(hir: &Hir) -> Option<Matcher> {
+    let mut parts = match hir.kind() {
+        HirKind::Concat(parts) => parts.as_slice(),
+        _ => std::slice::from_ref(hir),
+    };
+    let is_look = |part: Option<&Hir>, look| part.is_some_and(|part| *part.kind() == HirKind::Look(look));
+    let at_start = is_look(parts.first(), Look::Start);
+    parts = &parts[usize::from(at_start)..];
+    let at_end = is_look(parts.last(), Look::End);
+    parts = &parts[..parts.len() - usize::from(at_end)];
+    let [part] = parts else { return None };
+    let HirKind::Literal(literal) = part.kind() else { return None };
+    let text = String::from_utf8(literal.0.to_vec()).ok()?;
+    Some(Matcher::Text { text, at_start, at_end })
+}
+
+/// An automaton without the lazily built tables that pay off only over many megabytes.
+fn automaton(hir: &Hir) -> Result<meta::Regex, String> {
+    let config = meta::Config::new().nfa_size_limit(Some(SIZE_LIMIT)).hybrid(false).dfa(false).onepass(false);
+    meta::Regex::builder().configure(config).build_from_hir(hir).map_err(|error| match error.size_limit() {
+        Some(limit) => format!("it needs an automaton of more than {limit} bytes"),
+        None => explain(&error.to_string()),
+    })
 }
 
 impl fmt::Display for Pattern {
@@ -55,7 +105,7 @@ impl fmt::Debug for Pattern {
 
 /// A text as an expression that fits just that text.
 pub fn escape(text: &str) -> String {
-    regex::escape(text)
+    regex_syntax::escape(text)
 }
 
 /// Takes `/expression/flags` apart; everything else is an expression without flags.
@@ -113,6 +163,20 @@ mod tests {
         for (written, words) in [("(unclosed", "unclosed group"), ("(?=x)", "linear time"), (r"(a)\1", "linear time")] {
             let error = Pattern::compile(written).unwrap_err();
             assert!(error.contains(words), "{written}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_plain_text_is_matched_as_its_automaton_would() {
+        let texts = ["", "a", "ab", "xab", "abx", "xabx", "ab\n", "\nab", "AB"];
+        for written in ["ab", "^ab", "ab$", "^ab$", r"\Aab\z", "a\\x62", "(?-u)ab", "^$", "/ab/i", "/^ab$/m", "a?b", "(ab)"] {
+            let pattern = Pattern::compile(written).unwrap();
+            let (expression, flags) = split_flags(written);
+            let reference = if flags.is_empty() { expression } else { format!("(?{flags}){expression}") };
+            let reference = meta::Regex::new(&reference).unwrap();
+            for text in texts {
+                assert_eq!(pattern.fits(text), reference.is_match(text), "{written} on {text:?}");
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::shape::{PROJECT, TARGET};
 use super::start::Start;
 use super::target::{BoundTarget, TargetSettings, is_secret};
-use crate::cases::{Block, Environment, Inherited, Variables, interpolate, references};
+use crate::cases::{Block, Decoding, Environment, Inherited, Variables, interpolate, references};
 use crate::document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, yaml};
 use crate::session::Redactor;
 
@@ -169,6 +169,11 @@ impl Project {
     /// The environment variables that headers use, with their values.
     pub fn header_secrets(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.header_secrets.iter().cloned()
+    }
+
+    /// What the cases of its suites are decoded with.
+    pub fn decoding(&self) -> Decoding<'_> {
+        Decoding { inherited: &self.inherited, environment: &self.environment, redactor: &self.redactor }
     }
 
     /// What takes the secrets of the environment out.

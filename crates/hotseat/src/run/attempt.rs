@@ -135,7 +135,7 @@ impl Attempt {
 }
 
 /// Runs the hooks of a case and fills in their variables.
-async fn prepare(selected: &Selected, outside: &Outside) -> Result<(Case, BoundTarget, Redactor), Failure> {
+async fn prepare(selected: &Selected, outside: &Outside) -> Result<(Arc<Case>, BoundTarget, Redactor), Failure> {
     let case = &selected.case;
     let mut given = BTreeMap::new();
     let undefined = |found: Diagnostics| {

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
-
 use crate::cases::{Case, Suite};
+use crate::checks::Pattern;
 use crate::config::Project;
 use crate::document::Diagnostic;
 
-/// How many selected cases are kept from the first reading. What is more is read again while the run goes on, so
-/// that memory does not grow with the number of cases.
-const KEPT: usize = 2_000;
+/// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
+/// while the run goes on, so that memory does not grow with the number of cases.
+const KEPT: usize = 10_000;
+/// How many notes are kept.
+const NOTES: usize = 100;
 
 /// Which cases are meant.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Only cases whose id or name fits.
-    pub run: Option<Regex>,
+    pub run: Option<Pattern>,
 }
 
 /// A case that is selected, and the suite it comes from.
@@ -67,7 +68,7 @@ impl Plan {
         let mut mistakes = Vec::new();
         for suite in plan.suites.clone() {
             let before = plan.selected;
-            for case in suite.cases(&project.inherited, project.environment(), project.redactor()) {
+            for case in suite.cases(project.decoding()) {
                 match case {
                     Ok(case) => plan.count(case, &suite),
                     Err(found) => mistakes.extend(found),
@@ -90,12 +91,13 @@ impl Plan {
         self.without_hooks |= case.hooks == 0 && case.skip.is_none();
         if case.checks.is_empty() && case.turns.iter().all(|turn| turn.checks.is_empty() && turn.expect_error.is_none()) {
             let note = Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
-            if self.notes.len() < KEPT {
+            if self.notes.len() < NOTES {
                 self.notes.push(note.at(case.place.clone()));
             }
         }
-        if self.kept.len() < KEPT {
-            self.kept.push(Selected { index: self.selected, case: Arc::new(case), suite: suite.clone() });
+        match self.selected < KEPT {
+            true => self.kept.push(Selected { index: self.selected, case: Arc::new(case), suite: suite.clone() }),
+            false => self.kept = Vec::new(),
         }
         self.selected += 1;
     }
@@ -107,7 +109,7 @@ impl Plan {
             return Box::new(self.kept.iter().cloned().map(Ok));
         }
         let read = self.suites.iter().flat_map(move |suite| {
-            let cases = suite.cases(&project.inherited, project.environment(), project.redactor());
+            let cases = suite.cases(project.decoding());
             cases.map(move |case| (suite, case.map_err(|found| found.into_iter().collect::<Vec<_>>())))
         });
         let selected = read.filter(|(_, case)| case.as_ref().map_or(true, |case| self.selection.fits(case)));
@@ -124,6 +126,6 @@ impl Plan {
 
 impl Selection {
     fn fits(&self, case: &Case) -> bool {
-        self.run.as_ref().is_none_or(|pattern| pattern.is_match(&case.id) || pattern.is_match(&case.name))
+        self.run.as_ref().is_none_or(|pattern| pattern.fits(&case.id) || pattern.fits(&case.name))
     }
 }
