@@ -11,6 +11,9 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
+    /// When to use colours; `auto` is on a terminal, unless NO_COLOR is set.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -42,8 +45,10 @@ pub struct SelectArgs {
 /// Exit codes: 0 nothing failed, 1 some case failed, 2 usage, configuration or case file, 3 the run could not be
 /// carried out, 4 nothing was selected, 130 interrupted.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Exit codes: 0 nothing failed · 1 some case failed · 2 usage, configuration or case file · \
-3 the run could not be carried out · 4 nothing was selected · 130 interrupted")]
+#[command(
+    after_help = "Exit codes: 0 nothing failed · 1 some case failed · 2 usage, configuration or case file · \
+3 the run could not be carried out · 4 nothing was selected · 130 interrupted"
+)]
 pub struct TestArgs {
     #[command(flatten)]
     pub select: SelectArgs,
@@ -56,9 +61,6 @@ pub struct TestArgs {
     /// Show conversations that did not fail, too.
     #[arg(short, long, help_heading = "Reports")]
     pub verbose: bool,
-    /// When to use colours.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto, help_heading = "Reports")]
-    pub color: ColorChoice,
     /// How many conversations are held at once. Default: `parallel` of the project file, or 8.
     #[arg(long, value_name = "N", value_parser = parallel, help_heading = "Run")]
     pub parallel: Option<usize>,
@@ -87,9 +89,9 @@ pub struct InitArgs {
     /// Where to write.
     #[arg(value_name = "FOLDER", default_value = ".")]
     pub folder: PathBuf,
-    /// Address of the agent.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8000/")]
-    pub endpoint: String,
+    /// Address of the agent. Default: http://127.0.0.1:8000/
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -112,7 +114,6 @@ pub enum SchemaOf {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
-    /// On a terminal.
     Auto,
     Always,
     Never,

@@ -9,12 +9,15 @@ use crate::schema;
 use crate::world::World;
 
 const PROJECT: &str = include_str!("../templates/hotseat.yaml");
+const ENDPOINT: &str = "http://127.0.0.1:8000/";
 const SUITE: &str = include_str!("../templates/first.test.yaml");
 
 /// Writes the files that are not there yet.
 pub fn run(args: &InitArgs, world: &World) -> Exit {
-    let endpoint = args.endpoint.trim();
-    if !(endpoint.starts_with("http://") || endpoint.starts_with("https://")) || endpoint.contains(['"', '\n']) {
+    let endpoint = args.endpoint.as_deref().unwrap_or(ENDPOINT).trim();
+    if !(endpoint.starts_with("http://") || endpoint.starts_with("https://"))
+        || endpoint.contains(['"', '\n'])
+    {
         world.complain_of(format!("--endpoint {endpoint}: an address of HTTP is needed"));
         return Exit::Usage;
     }
@@ -25,21 +28,30 @@ pub fn run(args: &InitArgs, world: &World) -> Exit {
         (".hotseat/suite.schema.json", schema::text(SchemaOf::Suite) + "\n"),
         (".hotseat/project.schema.json", schema::text(SchemaOf::Project) + "\n"),
     ];
+    let mut done = Vec::new();
     for (name, text) in &files {
         // Schemas are ours to bring up to date; what a person may have changed is left alone.
         let ours = name.ends_with(".schema.json");
         match write(&folder.join(name), text, ours) {
-            Ok(true) => println!("wrote  {name}"),
-            Ok(false) => println!("kept   {name} (it is there already)"),
+            Ok(true) => done.push(format!("wrote  {name}")),
+            Ok(false) => done.push(format!("kept   {name} (it is there already)")),
             Err(error) => {
                 world.complain_of(format!("cannot write {}: {error}", folder.join(name).display()));
                 return Exit::Broken;
             }
         }
     }
-    let run = if args.folder == Path::new(".") { String::new() } else { format!("cd {} && ", args.folder.display()) };
-    println!("\nNext: put your agent's address into hotseat.yaml, then\n  {run}hotseat test");
-    Exit::Passed
+    let run = if args.folder == Path::new(".") {
+        String::new()
+    } else {
+        format!("cd {} && ", args.folder.display())
+    };
+    let done = done.join("\n");
+    world.print(|out| {
+        let first =
+            if args.endpoint.is_none() { " put your agent's address into hotseat.yaml, then" } else { "" };
+        writeln!(out, "{done}\n\nNext:{first}\n  {run}hotseat test")
+    })
 }
 
 /// Writes a file; one that is there is left alone unless `replace`. Says whether it was written.

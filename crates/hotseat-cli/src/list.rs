@@ -1,7 +1,10 @@
 //! `hotseat list`, and what it shares with `hotseat test`: finding and reading suites.
 
+use hotseat::cases::Case;
+use hotseat::checks::Pattern;
 use hotseat::config::{Project, discover, shown};
 use hotseat::document::Diagnostic;
+use hotseat::report::{count, one_line};
 use hotseat::run::{Plan, Selection};
 use serde_json::json;
 
@@ -15,37 +18,48 @@ pub fn run(args: ListArgs, world: &World) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    for selected in plan.cases(&project) {
-        let selected = match selected {
-            Ok(selected) => selected,
-            Err(mistakes) => {
-                world.complain(mistakes);
-                return Exit::Usage;
+    let mut mistakes = None;
+    let printed = world.print(|out| {
+        for selected in plan.cases(&project) {
+            match selected {
+                Ok(selected) => writeln!(out, "{}", line(&selected.case, args.json))?,
+                Err(found) => {
+                    mistakes = Some(found);
+                    break;
+                }
             }
-        };
-        let case = &selected.case;
-        if args.json {
-            let line = json!({"id": case.id, "name": case.name, "file": case.place.file(), "line": case.place.line(),
-                "turns": case.turns.len(), "skip": case.skip});
-            println!("{line}");
-        } else {
-            let skipped = case.skip.as_ref().map_or_else(String::new, |reason| format!(" (skipped: {reason})"));
-            let line = format!("{}:{} {}{skipped}", case.place.file(), case.place.line(), case.name);
-            println!("{}", hotseat::report::one_line(&line, usize::MAX));
         }
+        Ok(())
+    });
+    if let Some(mistakes) = mistakes {
+        world.complain(mistakes);
+        return Exit::Usage;
     }
-    if !args.json {
-        eprintln!("{} of {} cases in {} suites", plan.selected, plan.total, plan.suites().len());
+    if !args.json && printed == Exit::Passed {
+        let (all, suites) = (count(plan.total, "case"), count(plan.suites().len(), "suite"));
+        world.say(&format!("{} of {all} in {suites}", plan.selected));
     }
-    Exit::Passed
+    printed
+}
+
+fn line(case: &Case, as_json: bool) -> String {
+    if as_json {
+        let line = json!({"id": case.id, "name": case.name, "file": case.place.file(), "line": case.place.line(),
+            "turns": case.turns.len(), "skip": case.skip});
+        return line.to_string();
+    }
+    let skipped = case.skip.as_ref().map_or_else(String::new, |reason| format!(" (skipped: {reason})"));
+    let line = format!("{}:{} {}{skipped}", case.place.file(), case.place.line(), case.name);
+    one_line(&line, usize::MAX)
 }
 
 /// Finds the project and its suites and reads all cases. What is wrong has been said when this fails.
 pub fn load(args: &SelectArgs, world: &World) -> Result<(Project, Plan), Exit> {
-    let run = match args.run.as_deref().map(regex::Regex::new).transpose() {
+    let run = match args.run.as_deref().map(Pattern::compile).transpose() {
         Ok(run) => run,
         Err(error) => {
-            world.complain_of(format!("--run: {error}"));
+            let written = args.run.as_deref().unwrap_or_default();
+            world.complain_of(format!("--run {written:?} does not compile: {error}"));
             return Err(Exit::Usage);
         }
     };
@@ -69,8 +83,8 @@ pub fn load(args: &SelectArgs, world: &World) -> Result<(Project, Plan), Exit> {
     };
     if plan.selected == 0 {
         let run = args.run.as_deref().unwrap_or_default();
-        let total = plan.total;
-        world.complain_of(format!("nothing selected: no case matches --run {run:?} ({total} cases were looked at)"));
+        let cases = count(plan.total, "case");
+        world.complain_of(format!("nothing selected: --run {run:?} fits none of {cases}"));
         return Err(Exit::NothingSelected);
     }
     Ok((project, plan))

@@ -6,14 +6,12 @@ use hotseat::document::{json_schema, reference_markdown};
 
 use crate::args::{SchemaArgs, SchemaOf};
 use crate::exit::Exit;
+use crate::world::World;
 
 /// Prints a schema or a reference page.
-pub fn run(args: SchemaArgs) -> Exit {
-    match args.markdown {
-        true => print!("{}", page(args.of)),
-        false => println!("{}", text(args.of)),
-    }
-    Exit::Passed
+pub fn run(args: SchemaArgs, world: &World) -> Exit {
+    let text = if args.markdown { page(args.of) } else { text(args.of) + "\n" };
+    world.print(|out| out.write_all(text.as_bytes()))
 }
 
 /// The JSON Schema of a kind of file.
@@ -30,5 +28,8 @@ fn page(of: SchemaOf) -> String {
         SchemaOf::Suite => ("Reference: case files", &CASE),
         SchemaOf::Project => ("Reference: the project file", &PROJECT),
     };
-    format!("# {title}\n\nMade by `hotseat schema --markdown`; the same source validates files.\n\n{}", reference_markdown(shape))
+    format!(
+        "# {title}\n\nMade by `hotseat schema --markdown`; the same source validates files.\n\n{}",
+        reference_markdown(shape)
+    )
 }

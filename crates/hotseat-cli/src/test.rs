@@ -1,18 +1,21 @@
 //! `hotseat test`.
 
-use std::io::{self, BufWriter, Write};
+use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 use hotseat::adapters::http::{Http, without_credentials};
 use hotseat::config::{Project, StartedAgent};
 use hotseat::document::Diagnostic;
-use hotseat::report::{self, Console, Format, GitHub, Look, Reporter, TraceLines};
+use hotseat::report::{self, Console, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count};
 use hotseat::run::{Control, Options, Outside, Plan, RunEvent, Summary, execute};
+use hotseat::session::wall_millis;
 use tokio::sync::watch;
 
 use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::list::load;
+use crate::signals::Signals;
 use crate::world::World;
 
 /// How many conversations are held at once where nobody says: they wait for the network most of the time, and an
@@ -41,14 +44,15 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             return Exit::Usage;
         }
     };
-    if let Err(mistakes) = check_outputs(&args) {
+    if let Err(mistakes) = check_outputs(&args, world) {
         world.complain(mistakes);
         return Exit::Usage;
     }
     world.note(&plan.notes);
     if args.dry_run {
-        println!("{} cases in {} suites are valid; nobody was contacted", plan.selected, plan.selected_suites);
-        return Exit::Passed;
+        let (cases, suites) = (count(plan.selected, "case"), count(plan.selected_suites, "suite"));
+        return world
+            .print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; nobody was contacted"));
     }
 
     let mut reporters = match reporters(&args, world, &outside) {
@@ -60,10 +64,9 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
     };
     let parallel = args.parallel.or(project.parallel).unwrap_or(PARALLEL);
     let options = Options { parallel, fail_fast: args.fail_fast };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).min(4))
-        .enable_all()
-        .build();
+    // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
+    // more than it gains until thousands of turns end each second.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -107,54 +110,49 @@ async fn hold_all(
     reporters: &mut Reporters,
 ) -> Result<Summary, Vec<Diagnostic>> {
     let (wishes, control) = watch::channel(Control::Run);
-    tokio::spawn(listen(wishes));
+    let signals = Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
+    tokio::spawn(signals.pass_on(wishes));
     let mut agent = None;
     if let Some(start) = &project.start {
         let mut interrupted = control.clone();
+        let (started_at, clock) = (wall_millis(), std::time::Instant::now());
         let started = tokio::select! {
-            started = StartedAgent::start(start, project.environment(), http) => started,
+            started = StartedAgent::start(start, project.environment(), http) => Some(started),
             // Dropping what was being started ends it.
-            Ok(_) = interrupted.changed() => return Ok(Summary { interrupted: true, ..Summary::default() }),
+            Ok(_) = interrupted.changed() => None,
         };
-        agent = Some(started.map_err(|failure| {
-            let diagnostic = Diagnostic::new(failure.message);
-            vec![match failure.detail {
-                Some(detail) => diagnostic.help(detail),
-                None => diagnostic,
-            }]
-        })?);
+        match started {
+            Some(Ok(started)) => agent = Some(started),
+            not_started => {
+                // Nothing ran; the reports say so and are whole.
+                let interrupted = not_started.is_none();
+                let (ended_at, duration) = (wall_millis(), clock.elapsed());
+                let summary = Summary { interrupted, started_at, ended_at, duration, ..Summary::default() };
+                reporters.report(&RunEvent::Ended(&summary));
+                return match not_started {
+                    Some(Err(failure)) => Err(vec![agent_not_started(failure.message, failure.detail)]),
+                    Some(Ok(_)) | None => Ok(summary),
+                };
+            }
+        }
     }
-    let ended = execute(plan, outside, options, control, &mut agent, &mut |event| reporters.report(&event)).await;
+    let ended =
+        execute(plan, outside, options, control, &mut agent, &mut |event| reporters.report(&event)).await;
     if let Some(agent) = agent {
         agent.stop().await;
     }
     ended
 }
 
-/// Ctrl-C, or a request to terminate: once, what runs may end; twice, it is cancelled; three times, it is left.
-async fn listen(wishes: watch::Sender<Control>) {
-    for wish in [Control::Finish, Control::Cancel] {
-        signal().await;
-        let _ = wishes.send(wish);
-    }
-    signal().await;
-    #[expect(clippy::exit, reason = "the person at the keyboard has asked three times")]
-    std::process::exit(130);
-}
-
-async fn signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+fn agent_not_started(message: String, last_output: Option<String>) -> Diagnostic {
+    let diagnostic = Diagnostic::new(message);
+    match last_output {
+        // No line of what the agent printed can be taken for a command to a CI server.
+        Some(output) => {
+            diagnostic.help(output.lines().collect::<Vec<_>>().join("\n│ ").replace("##[", "## ["))
         }
+        None => diagnostic,
     }
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// All reporters of a run. One that cannot write is dropped; the run goes on, and its exit code tells.
@@ -179,61 +177,53 @@ impl Reporters {
 }
 
 /// What is wrong with the report files that were asked for.
-fn check_outputs(args: &TestArgs) -> Result<(), Vec<Diagnostic>> {
+fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
-    for (number, path) in args.output.iter().enumerate() {
+    let mut files = BTreeSet::new();
+    for path in &args.output {
         if Format::of(path).is_none() {
-            let message = format!("-o {}: the ending names the format, one of {}", path.display(), report::ENDINGS);
+            let message =
+                format!("-o {}: the ending names the format, one of {}", path.display(), report::ENDINGS);
             mistakes.push(Diagnostic::new(message));
         }
-        if args.output[..number].contains(path) {
+        if !files.insert(world.folder.join(path)) {
             mistakes.push(Diagnostic::new(format!("-o {} is given twice", path.display())));
         }
+    }
+    if let Some(path) = args.trace.as_ref().filter(|path| files.contains(&world.folder.join(path))) {
+        mistakes.push(Diagnostic::new(format!("--trace {} is a file that -o names already", path.display())));
     }
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-fn reporters(args: &TestArgs, world: &World, outside: &Outside) -> Result<Reporters, report::NotWritable> {
+fn reporters(args: &TestArgs, world: &World, outside: &Outside) -> Result<Reporters, NotWritable> {
     let look = Look {
-        color: world.color(args.color),
+        color: world.color(),
         width: world.width(),
         progress: world.progress(),
         verbose: args.verbose,
     };
-    let console = Console::new(BufWriter::new(io::stdout()), look, target_shown(outside));
+    let console = Console::new(io::stdout(), look, target_shown(outside));
     let mut all: Vec<(String, Box<dyn Reporter>)> = vec![("standard output".to_string(), Box::new(console))];
     for path in &args.output {
-        let path = world.folder.join(path);
-        if let Some(format) = Format::of(&path) {
-            all.push((path.display().to_string(), report::open(&path, format)?));
+        if let Some(format) = Format::of(path) {
+            let file =
+                report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
+            let report = report::open(file, format).map_err(|error| NotWritable::new(path, error))?;
+            all.push((path.display().to_string(), report));
         }
     }
     if let Some(path) = &args.trace {
-        let path = world.folder.join(path);
-        all.push((path.display().to_string(), Box::new(TraceLines::new(report::create(&path)?))));
+        let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
+        all.push((path.display().to_string(), Box::new(TraceLines::new(file))));
     }
     if world.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
         let workspace = world.environment.get("GITHUB_WORKSPACE").map(Into::into);
-        all.push(("annotations".to_string(), Box::new(GitHub::new(LineFlushed(io::stdout()), workspace))));
+        all.push(("annotations".to_string(), Box::new(GitHub::new(io::stdout(), workspace))));
     }
     Ok(Reporters { all, errors: Vec::new() })
 }
 
 fn target_shown(outside: &Outside) -> String {
     outside.endpoint().map_or_else(|| "a target for each case".to_string(), without_credentials)
-}
-
-/// Standard output whose lines are out before anybody else writes there.
-struct LineFlushed<W>(W);
-
-impl<W: Write> Write for LineFlushed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_all(bytes)?;
-        self.0.flush()?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
 }

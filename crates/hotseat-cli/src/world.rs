@@ -1,7 +1,7 @@
 //! The outside world, read once: environment, working folder, terminal.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use hotseat::cases::Environment;
 use hotseat::document::{Diagnostic, Diagnostics};
 
 use crate::args::ColorChoice;
+use crate::exit::Exit;
 
-/// How wide output is where no terminal says so.
+/// How wide output is where neither a terminal nor `COLUMNS` says so.
 const DEFAULT_WIDTH: usize = 100;
 
 /// What there is outside the program.
@@ -19,25 +20,30 @@ pub struct World {
     pub environment: Environment,
     /// The working folder.
     pub folder: PathBuf,
+    color: ColorChoice,
     stdout_terminal: bool,
     stderr_terminal: bool,
     width: usize,
 }
 
 impl World {
-    /// Reads it.
-    pub fn read() -> World {
+    /// Reads it. `color` is what was asked for on the command line.
+    pub fn read(color: ColorChoice) -> World {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let environment: BTreeMap<String, String> = std::env::vars_os().filter_map(text).collect();
-        let stdout_terminal = std::io::stdout().is_terminal();
-        let width = if stdout_terminal { terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)) } else { None };
+        let stdout_terminal = io::stdout().is_terminal();
+        let width = match stdout_terminal {
+            true => terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)),
+            false => environment.get("COLUMNS").and_then(|columns| columns.parse().ok()),
+        };
         World {
             environment: Arc::new(environment),
+            color,
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             stdout_terminal,
-            stderr_terminal: std::io::stderr().is_terminal(),
+            stderr_terminal: io::stderr().is_terminal(),
             width: width.unwrap_or(DEFAULT_WIDTH).clamp(40, 200),
         }
     }
@@ -48,8 +54,8 @@ impl World {
     }
 
     /// Whether output has colours.
-    pub fn color(&self, choice: ColorChoice) -> bool {
-        self.color_on(choice, self.stdout_terminal)
+    pub fn color(&self) -> bool {
+        self.color_on(self.stdout_terminal)
     }
 
     /// How many columns there are.
@@ -62,11 +68,28 @@ impl World {
         self.stdout_terminal && !self.is_dumb() && !self.is_set("CI")
     }
 
+    /// Prints what was asked for. That its reader has read enough is no failure; a disk that is full is one.
+    pub fn print(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Exit {
+        let mut out = BufWriter::new(io::stdout().lock());
+        match write(&mut out).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                self.complain_of(format!("cannot write standard output: {error}"));
+                Exit::Broken
+            }
+            Ok(()) | Err(_) => Exit::Passed,
+        }
+    }
+
     /// Says what is wrong.
     pub fn complain(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         let mut all = Diagnostics::new();
         all.extend(diagnostics);
-        eprintln!("{}", all.render(self.color_on(ColorChoice::Auto, self.stderr_terminal), self.width));
+        self.say(&all.render(self.color_on(self.stderr_terminal), self.width));
+    }
+
+    /// Prints beside what was asked for. Where nobody listens, the exit code still tells.
+    pub fn say(&self, text: &str) {
+        let _ = writeln!(io::stderr(), "{text}");
     }
 
     /// Says what a person may want to know before the run; at most a few of many.
@@ -74,10 +97,10 @@ impl World {
         const SHOWN: usize = 5;
         for note in notes.iter().take(SHOWN) {
             let place = note.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
-            eprintln!("note: {}{place}", note.message);
+            self.say(&format!("note: {}{place}", note.message));
         }
         if notes.len() > SHOWN {
-            eprintln!("note: … and {} more like it", notes.len() - SHOWN);
+            self.say(&format!("note: … and {} more like it", notes.len() - SHOWN));
         }
     }
 
@@ -86,8 +109,8 @@ impl World {
         self.complain([Diagnostic::new(message)]);
     }
 
-    fn color_on(&self, choice: ColorChoice, terminal: bool) -> bool {
-        match choice {
+    fn color_on(&self, terminal: bool) -> bool {
+        match self.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => terminal && !self.is_set("NO_COLOR") && !self.is_dumb(),

@@ -1,12 +1,12 @@
 //! Annotations for GitHub: workflow commands that put each failure at its line of the file.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hotseat_trace::Status;
 
 use super::{Reporter, RunEvent};
-use crate::document::Place;
+use crate::document::{Place, visible_char};
 use crate::run::Attempt;
 
 /// Writes workflow commands. There is a limit to how many GitHub shows, so each case gets one.
@@ -22,45 +22,68 @@ impl<W: Write + Send> GitHub<W> {
         GitHub { out, workspace: workspace.and_then(|path| path.canonicalize().ok()) }
     }
 
+    /// The file as GitHub knows it; one outside of the repository as it is shown.
     fn path(&self, attempt: &Attempt, place: &Place) -> String {
         let suite = &attempt.selected.suite;
-        // A check inherited from the target stands in the project file, whose path is shown as it is.
-        if place.file() != &*suite.shown {
-            return place.file().to_string();
-        }
-        let absolute = suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone());
-        let relative = self.workspace.as_ref().and_then(|workspace| absolute.strip_prefix(workspace).ok());
-        relative.map_or_else(|| suite.shown.to_string(), |path| path.to_string_lossy().into_owned())
+        // What is inherited from the target stands in the project file.
+        let path = if place.file() == &*suite.shown { &suite.path } else { Path::new(place.file()) };
+        let absolute = path.canonicalize().ok();
+        let relative =
+            absolute.as_deref().and_then(|path| path.strip_prefix(self.workspace.as_deref()?).ok());
+        relative.map_or_else(|| place.file().to_string(), |path| path.to_string_lossy().into_owned())
     }
 }
 
 impl<W: Write + Send> Reporter for GitHub<W> {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
         let RunEvent::CaseEnded(attempt) = event else { return Ok(()) };
-        let (Status::Failed, Some(failure)) = (attempt.verdict.status, &attempt.verdict.failure) else { return Ok(()) };
+        let (Status::Failed, Some(failure)) = (attempt.verdict.status, &attempt.verdict.failure) else {
+            return Ok(());
+        };
         let failed_check = attempt.checks.iter().find(|checked| !checked.verdict.passed);
         let place = failed_check.map_or(&attempt.selected.case.place, |checked| &checked.check.place);
         let message = match &failure.detail {
             Some(detail) => format!("{}\n{detail}", failure.message),
             None => failure.message.clone(),
         };
-        writeln!(
-            self.out,
-            "::error file={},line={},col={},title={}::{}",
+        let command = format!(
+            "::error file={},line={},col={},title={}::{}\n",
             property(&self.path(attempt, place)),
             place.line(),
             place.column(),
             property(&attempt.selected.case.name),
             data(&message),
-        )
+        );
+        self.out.write_all(command.as_bytes())?;
+        self.out.flush()
     }
 }
 
-/// A text that cannot end its command or begin another one.
+/// A text that cannot end its command, begin another one or steer a terminal.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '%' => out.push_str("%25"),
+            '\r' => out.push_str("%0D"),
+            '\n' => out.push_str("%0A"),
+            c => out.push(visible_char(c)),
+        }
+    }
+    out
 }
 
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_one_line() {
+        assert_eq!(data("50%\r\na: b, c\x1b[31m"), "50%25%0D%0Aa: b, c␛[31m");
+        assert_eq!(property("50%\na: b, c"), "50%25%0Aa%3A b%2C c");
+    }
 }

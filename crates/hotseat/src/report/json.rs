@@ -1,20 +1,20 @@
 //! `.json`: one object with the summary and all results, in the order of the cases.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde_json::json;
 
 use super::record::{ResultRecord, SummaryRecord, VERSION, rfc3339};
+use super::spool::{Piece, Spool};
 use super::{Reporter, RunEvent};
 
-/// Writes one JSON object. Results end in any order, so until the end they wait in a temporary file.
+/// Writes one JSON object. Results end in any order, so until the end they wait in a spool.
 pub struct Json {
     file: File,
-    spool: BufWriter<File>,
-    /// For each case: its place in the run, and where its result lies in the spool.
-    places: Vec<(usize, u64, u64)>,
-    length: u64,
+    spool: Spool,
+    /// For each case its place in the run, and its result.
+    results: Vec<(usize, Piece)>,
 }
 
 impl Json {
@@ -23,7 +23,7 @@ impl Json {
     /// # Errors
     /// When no temporary file can be made.
     pub fn new(file: File) -> io::Result<Self> {
-        Ok(Json { file, spool: BufWriter::new(tempfile::tempfile()?), places: Vec::new(), length: 0 })
+        Ok(Json { file, spool: Spool::new()?, results: Vec::new() })
     }
 }
 
@@ -31,16 +31,12 @@ impl Reporter for Json {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
         match event {
             RunEvent::CaseEnded(attempt) => {
-                let record = serde_json::to_vec(&ResultRecord::of(attempt))?;
-                let length = record.len() as u64;
-                self.spool.write_all(&record)?;
-                self.places.push((attempt.selected.index, self.length, length));
-                self.length += length;
+                let piece = self.spool.add(&serde_json::to_vec(&ResultRecord::of(attempt))?)?;
+                self.results.push((attempt.selected.index, piece));
                 Ok(())
             }
             RunEvent::Ended(summary) => {
-                self.spool.flush()?;
-                self.places.sort_unstable();
+                self.results.sort_unstable();
                 let mut out = BufWriter::new(&self.file);
                 let metadata = json!({
                     "version": VERSION,
@@ -50,14 +46,10 @@ impl Reporter for Json {
                 });
                 let head = serde_json::to_string(&SummaryRecord::of(summary))?;
                 write!(out, "{{\"summary\":{head},\n\"metadata\":{metadata},\n\"results\":[")?;
-                let mut spool = BufReader::new(self.spool.get_ref());
-                let mut record = Vec::new();
-                for (number, &(_, start, length)) in self.places.iter().enumerate() {
-                    spool.seek(SeekFrom::Start(start))?;
-                    record.clear();
-                    spool.by_ref().take(length).read_to_end(&mut record)?;
+                let mut spool = self.spool.read()?;
+                for (number, (_, piece)) in self.results.iter().enumerate() {
                     out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
-                    out.write_all(&record)?;
+                    spool.copy(*piece, &mut out)?;
                 }
                 out.write_all(b"\n]}\n")?;
                 out.flush()

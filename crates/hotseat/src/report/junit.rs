@@ -3,49 +3,113 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::mem;
+use std::time::Duration;
 
-use hotseat_trace::Status;
+use hotseat_trace::{Failure, FailureKind, Status};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::record::rfc3339;
+use super::spool::{Piece, Spool};
 use super::{Reporter, RunEvent};
 use crate::run::Attempt;
 
-/// Writes JUnit when the run has ended: the format wants its counts first.
+/// Writes JUnit when the run has ended: the format wants its counts first. Until then the cases wait in a spool.
 pub struct JUnit {
     file: File,
-    suites: BTreeMap<String, Vec<(usize, TestCase)>>,
+    spool: Spool,
+    suites: BTreeMap<String, Suite>,
+}
+
+/// A file of cases.
+struct Suite {
+    /// The counts; it holds no cases.
+    counts: TestSuite,
+    time: Duration,
+    /// For each case its place in the run, and its element.
+    cases: Vec<(usize, Piece)>,
 }
 
 impl JUnit {
     /// A report to a file that is still empty.
-    pub fn new(file: File) -> Self {
-        JUnit { file, suites: BTreeMap::new() }
+    ///
+    /// # Errors
+    /// When no temporary file can be made.
+    pub fn new(file: File) -> io::Result<Self> {
+        Ok(JUnit { file, spool: Spool::new()?, suites: BTreeMap::new() })
+    }
+
+    fn add(&mut self, attempt: &Attempt) -> io::Result<()> {
+        let name = attempt.selected.suite.shown.to_string();
+        let mut alone = TestSuite::new(name.clone());
+        alone.add_test_case(test_case(attempt));
+        let suite = self.suites.entry(name).or_insert_with_key(|name| Suite {
+            counts: TestSuite::new(name.clone()),
+            time: Duration::ZERO,
+            cases: Vec::new(),
+        });
+        suite.counts.tests += alone.tests;
+        suite.counts.failures += alone.failures;
+        suite.counts.errors += alone.errors;
+        suite.counts.skipped += alone.skipped;
+        suite.time += attempt.duration;
+        let piece = self.spool.add(element(alone)?.as_bytes())?;
+        suite.cases.push((attempt.selected.index, piece));
+        Ok(())
+    }
+
+    fn write(&mut self, took: Duration) -> io::Result<()> {
+        let mut report = Report::new("hotseat");
+        report.set_time(took);
+        let mut all = Vec::new();
+        for mut suite in mem::take(&mut self.suites).into_values() {
+            suite.counts.set_time(suite.time);
+            report.add_test_suite(suite.counts);
+            suite.cases.sort_unstable();
+            all.push(suite.cases);
+        }
+        // Each suite is an element without content: its cases are put into it.
+        let frame = report.to_string().map_err(io::Error::other)?;
+        let mut out = BufWriter::new(&self.file);
+        let mut spool = self.spool.read()?;
+        let mut rest = frame.as_str();
+        for cases in all {
+            let begin = rest.find(SUITE).map_or(0, |at| at + SUITE.len());
+            let end = begin + rest[begin..].find("/>").ok_or(io::ErrorKind::InvalidData)?;
+            out.write_all(&rest.as_bytes()[..end])?;
+            out.write_all(b">")?;
+            for (_, piece) in cases {
+                spool.copy(piece, &mut out)?;
+            }
+            out.write_all(b"\n    </testsuite>")?;
+            rest = &rest[end + "/>".len()..];
+        }
+        out.write_all(rest.as_bytes())?;
+        out.flush()
+    }
+}
+
+const SUITE: &str = "<testsuite ";
+
+/// The element of the only case of a suite, as it stands in a report. In texts and attributes `<` is written as an
+/// entity, so what looks like the beginning or end of an element is one.
+fn element(alone: TestSuite) -> io::Result<String> {
+    let mut report = Report::new("");
+    report.test_suites.push(alone);
+    let xml = report.to_string().map_err(io::Error::other)?;
+    let begin = xml.find("<testcase ").and_then(|at| xml[..at].rfind('\n'));
+    let end = xml.rfind("</testsuite>").and_then(|at| xml[..at].rfind('\n'));
+    match (begin, end) {
+        (Some(begin), Some(end)) => Ok(xml[begin..end].to_string()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
 impl Reporter for JUnit {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
         match event {
-            RunEvent::CaseEnded(attempt) => {
-                let suite = attempt.selected.suite.shown.to_string();
-                self.suites.entry(suite).or_default().push((attempt.selected.index, test_case(attempt)));
-                Ok(())
-            }
-            RunEvent::Ended(summary) => {
-                let mut report = Report::new("hotseat");
-                report.set_time(summary.duration);
-                for (name, mut cases) in std::mem::take(&mut self.suites) {
-                    cases.sort_by_key(|(index, _)| *index);
-                    let mut suite = TestSuite::new(name);
-                    suite.set_time(cases.iter().filter_map(|(_, case)| case.time).sum());
-                    suite.add_test_cases(cases.into_iter().map(|(_, case)| case));
-                    report.add_test_suite(suite);
-                }
-                let mut out = BufWriter::new(&self.file);
-                report.serialize(&mut out).map_err(io::Error::other)?;
-                out.flush()
-            }
+            RunEvent::CaseEnded(attempt) => self.add(attempt),
+            RunEvent::Ended(summary) => self.write(summary.duration),
             RunEvent::Started { .. } | RunEvent::CaseStarted(_) | RunEvent::Stopping(_) => Ok(()),
         }
     }
@@ -53,23 +117,14 @@ impl Reporter for JUnit {
 
 fn test_case(attempt: &Attempt) -> TestCase {
     let case = &attempt.selected.case;
-    let status = match (attempt.verdict.status, &attempt.verdict.failure) {
-        (Status::Passed, _) | (Status::Failed, None) => TestCaseStatus::success(),
-        (Status::Skipped, _) => {
+    let status = match attempt.verdict.status {
+        Status::Passed => TestCaseStatus::success(),
+        Status::Skipped => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(attempt.verdict.skip_reason.clone().unwrap_or_default());
             status
         }
-        (Status::Failed, Some(failure)) => {
-            let kind = match failure.kind {
-                hotseat_trace::FailureKind::Assertion => NonSuccessKind::Failure,
-                _ => NonSuccessKind::Error,
-            };
-            let mut status = TestCaseStatus::non_success(kind);
-            status.set_type(failure.kind.name()).set_message(failure.message.clone());
-            status.set_description(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
-            status
-        }
+        Status::Failed => failed(attempt.verdict.failure.as_ref()),
     };
     let mut test_case = TestCase::new(case.name.clone(), status);
     test_case.set_classname(attempt.selected.suite.shown.to_string()).set_time(attempt.duration);
@@ -80,6 +135,18 @@ fn test_case(attempt: &Attempt) -> TestCase {
         test_case.set_system_out(transcript(attempt));
     }
     test_case
+}
+
+/// A check that does not hold is a failure, everything else that went wrong an error.
+fn failed(failure: Option<&Failure>) -> TestCaseStatus {
+    let Some(failure) = failure else { return TestCaseStatus::non_success(NonSuccessKind::Error) };
+    let mut status = TestCaseStatus::non_success(match failure.kind {
+        FailureKind::Assertion => NonSuccessKind::Failure,
+        _ => NonSuccessKind::Error,
+    });
+    status.set_type(failure.kind.name()).set_message(failure.message.clone());
+    status.set_description(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
+    status
 }
 
 /// The conversation as text.

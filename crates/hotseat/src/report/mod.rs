@@ -6,6 +6,7 @@ mod json;
 mod jsonl;
 mod junit;
 mod record;
+mod spool;
 mod trace;
 mod words;
 
@@ -20,7 +21,7 @@ pub use json::Json;
 pub use jsonl::JsonLines;
 pub use junit::JUnit;
 pub use trace::TraceLines;
-pub use words::{duration, one_line};
+pub use words::{count, duration, one_line};
 
 use crate::run::RunEvent;
 
@@ -59,16 +60,15 @@ impl Format {
     }
 }
 
-/// Opens a report file. Its folder is made if it is not there.
+/// A report to a file that is still empty.
 ///
 /// # Errors
-/// When the file cannot be written.
-pub fn open(path: &Path, format: Format) -> Result<Box<dyn Reporter>, NotWritable> {
-    let file = create(path)?;
+/// When there is no room for what it has to remember.
+pub fn open(file: File, format: Format) -> io::Result<Box<dyn Reporter>> {
     Ok(match format {
-        Format::Json => Box::new(Json::new(file).map_err(|error| NotWritable::new(path, error))?),
+        Format::Json => Box::new(Json::new(file)?),
         Format::JsonLines => Box::new(JsonLines::new(file)),
-        Format::JUnit => Box::new(JUnit::new(file)),
+        Format::JUnit => Box::new(JUnit::new(file)?),
     })
 }
 
@@ -76,11 +76,13 @@ pub fn open(path: &Path, format: Format) -> Result<Box<dyn Reporter>, NotWritabl
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn create(path: &Path) -> Result<File, NotWritable> {
+pub fn create(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| NotWritable::new(path, error))?;
+        let words =
+            |error: io::Error| io::Error::new(error.kind(), format!("its folder cannot be made: {error}"));
+        std::fs::create_dir_all(folder).map_err(words)?;
     }
-    File::create(path).map_err(|error| NotWritable::new(path, error))
+    File::create(path)
 }
 
 /// A report file that cannot be written.
@@ -91,7 +93,7 @@ pub struct NotWritable {
 }
 
 impl NotWritable {
-    /// The file and what is wrong with it.
+    /// The file, as it is shown to people, and what is wrong with it.
     pub fn new(path: &Path, error: io::Error) -> Self {
         NotWritable { path: path.to_path_buf(), error }
     }

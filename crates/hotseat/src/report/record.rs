@@ -54,8 +54,9 @@ pub struct TurnRecord<'a> {
     pub notes: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub usage: &'a [Value],
-    pub started_at: Millis,
-    pub ended_at: Option<Millis>,
+    /// When it began and ended, in Unix milliseconds as in `timestamp` of a tool call.
+    pub start_ts: Millis,
+    pub end_ts: Option<Millis>,
     pub duration_ms: f64,
 }
 
@@ -175,8 +176,11 @@ impl<'a> ResultRecord<'a> {
 
 impl<'a> TurnRecord<'a> {
     fn of(turn: &'a Turn, checks: &'a [Checked]) -> Self {
-        let assertions: Vec<AssertionRecord> =
-            checks.iter().filter(|checked| checked.turn == Some(turn.number)).map(AssertionRecord::of).collect();
+        let assertions: Vec<AssertionRecord> = checks
+            .iter()
+            .filter(|checked| checked.turn == Some(turn.number))
+            .map(AssertionRecord::of)
+            .collect();
         let error = match (&turn.outcome, &turn.run_error) {
             (TurnOutcome::Failed(error), _) | (_, Some(error)) => serde_json::to_value(error).ok(),
             (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
@@ -200,8 +204,8 @@ impl<'a> TurnRecord<'a> {
             assertions,
             notes: &turn.notes,
             usage: &turn.usage,
-            started_at: turn.started_at,
-            ended_at: turn.ended_at,
+            start_ts: turn.started_at,
+            end_ts: turn.ended_at,
             duration_ms: ms(turn.duration()),
         }
     }

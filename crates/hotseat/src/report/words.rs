@@ -1,8 +1,9 @@
 //! How things are put to people: durations, and texts that others wrote.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use unicode_width::UnicodeWidthChar;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::document::visible_char;
 
@@ -12,19 +13,25 @@ pub fn duration(duration: Duration) -> String {
     match millis {
         0 if duration.as_micros() > 0 => format!("{}µs", duration.as_micros()),
         0..1000 => format!("{millis}ms"),
-        1000..60_000 => format!("{:.1}s", duration.as_secs_f64()),
+        1000..59_950 => format!("{:.1}s", duration.as_secs_f64()),
         _ => {
-            let seconds = duration.as_secs();
+            let seconds = (millis + 500) / 1000;
             format!("{}m {:02}s", seconds / 60, seconds % 60)
         }
     }
+}
+
+/// How many columns a text takes.
+pub fn columns(text: &str) -> usize {
+    text.width()
 }
 
 /// A text on one line of at most `width` columns, harmless to print.
 pub fn one_line(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
-    let mut characters = text.trim().chars().filter(|c| *c != '\r').peekable();
+    let text = without_commands(text.trim());
+    let mut characters = text.chars().filter(|c| *c != '\r').peekable();
     while let Some(c) = characters.next() {
         let shown = match c {
             '\n' => '⏎',
@@ -45,7 +52,44 @@ pub fn one_line(text: &str, width: usize) -> String {
 
 /// A text line by line, harmless to print.
 pub fn lines(text: &str) -> impl Iterator<Item = String> {
-    text.lines().map(|line| line.chars().map(|c| if c == '\t' { ' ' } else { visible_char(c) }).collect())
+    text.lines().map(|line| {
+        without_commands(line).chars().map(|c| if c == '\t' { ' ' } else { visible_char(c) }).collect()
+    })
+}
+
+/// A line as lines of at most `rest` columns, the first one of at most `first`. They are broken behind blanks and
+/// commas; what has neither is broken where the line is full.
+pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
+    // A line has room for any character, or this would never end.
+    let (mut room, rest) = (first.max(2), rest.max(2));
+    let mut out = vec![String::new()];
+    let mut used = 0;
+    for piece in line.split_inclusive([' ', ',']) {
+        let word = piece.trim_end().width();
+        let mut next_line = used + word > room && word <= rest;
+        for c in piece.chars() {
+            let columns = c.width().unwrap_or(0);
+            next_line |= used + columns > room;
+            if next_line {
+                // A blank that ends a line is not seen, one that begins a line is not wanted.
+                if c == ' ' {
+                    continue;
+                }
+                out.push(String::new());
+                (used, room, next_line) = (0, rest, false);
+            }
+            used += columns;
+            out.last_mut().expect("there is always a line").push(c);
+        }
+    }
+    out.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
+    out
+}
+
+/// CI servers read commands in what is printed. `::name::` counts at the beginning of a line only, where nothing
+/// that others wrote ever stands; `##[name]` counts anywhere.
+fn without_commands(text: &str) -> Cow<'_, str> {
+    if text.contains("##[") { Cow::Owned(text.replace("##[", "## [")) } else { Cow::Borrowed(text) }
 }
 
 /// `1 case`, `2 cases`.
@@ -59,7 +103,14 @@ mod tests {
 
     #[test]
     fn durations_are_short() {
-        for (millis, words) in [(0, "0ms"), (999, "999ms"), (1000, "1.0s"), (59_999, "60.0s"), (65_000, "1m 05s")] {
+        for (millis, words) in [
+            (0, "0ms"),
+            (999, "999ms"),
+            (1000, "1.0s"),
+            (59_949, "59.9s"),
+            (59_999, "1m 00s"),
+            (65_000, "1m 05s"),
+        ] {
             assert_eq!(duration(Duration::from_millis(millis)), words);
         }
         assert_eq!(duration(Duration::from_micros(180)), "180µs");
@@ -68,8 +119,14 @@ mod tests {
     #[test]
     fn nothing_that_a_terminal_obeys_gets_through() {
         assert_eq!(one_line("a\x1b[31mred\x07\nb\u{202e}c", 80), "a␛[31mred␇⏎b\u{fffd}c");
-        let shown: Vec<String> = lines("a\x1b]0;x\x07\n\tb").collect();
-        assert_eq!(shown, ["a␛]0;x␇", " b"]);
+        let shown: Vec<String> = lines("a\x1b]0;x\x07\n\tb\rc").collect();
+        assert_eq!(shown, ["a␛]0;x␇", " b␍c"]);
+    }
+
+    #[test]
+    fn nothing_that_a_ci_server_obeys_gets_through() {
+        assert_eq!(one_line("a ##[error]b", 80), "a ## [error]b");
+        assert_eq!(lines("####[group]").collect::<String>(), "#### [group]");
     }
 
     #[test]
@@ -78,5 +135,24 @@ mod tests {
         assert_eq!(one_line("你好世界!", 8), "你好世…");
         assert_eq!(one_line("abc", 3), "abc");
         assert_eq!(one_line("abcd", 3), "ab…");
+    }
+
+    #[test]
+    fn lines_are_broken_where_it_hurts_least() {
+        for (line, first, rest, expected) in [
+            ("", 5, 5, &[""][..]),
+            ("a b", 5, 5, &["a b"]),
+            ("one two three", 7, 7, &["one two", "three"]),
+            ("one two three", 3, 9, &["one", "two three"]),
+            ("one  two", 4, 4, &["one", "two"]),
+            (r#"{"a":1,"b":2}"#, 8, 8, &[r#"{"a":1,"#, r#""b":2}"#]),
+            ("abcdefgh", 3, 3, &["abc", "def", "gh"]),
+            ("x abcdefgh", 4, 4, &["x ab", "cdef", "gh"]),
+            ("你好世界", 5, 4, &["你好", "世界"]),
+            ("你好", 0, 0, &["你", "好"]),
+            ("ends with a blank ", 9, 9, &["ends with", "a blank"]),
+        ] {
+            assert_eq!(wrap(line, first, rest), expected, "{line} in {first} and {rest}");
+        }
     }
 }

@@ -28,9 +28,14 @@ pub async fn run_hook(
     let shown = hook.command.join(" ");
     let failed = |message: String| Failure::new(FailureKind::HookError, message);
     let mut command = group_command(&hook.command, environment);
-    command.envs(&hook.env).current_dir(folder.join(hook.cwd.as_deref().unwrap_or(Path::new("."))));
+    let folder = hook.cwd.as_deref().map_or_else(|| folder.to_path_buf(), |cwd| folder.join(cwd));
+    command.envs(&hook.env).current_dir(&folder);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| failed(format!("hook `{shown}` cannot be started: {error}")))?;
+    let mut child = command.spawn().map_err(|error| match folder.is_dir() {
+        true => failed(format!("hook `{shown}` cannot be started: {error}")),
+        // The system blames the program for it.
+        false => failed(format!("hook `{shown}` cannot be started: there is no folder {}", folder.display())),
+    })?;
     let group = Group::of(&child);
     let mut stdout = child.stdout.take().expect("stdout is piped");
     let mut stderr = child.stderr.take().expect("stderr is piped");
@@ -58,7 +63,9 @@ pub async fn run_hook(
             return Err(failed(message).with_detail(detail));
         }
     };
-    let status = read.and(status).map_err(|error| failed(format!("hook `{shown}`: {error}")).with_detail(detail.clone()))?;
+    let status = read
+        .and(status)
+        .map_err(|error| failed(format!("hook `{shown}`: {error}")).with_detail(detail.clone()))?;
     if !status.success() {
         return Err(failed(format!("hook `{shown}` failed ({status})")).with_detail(detail));
     }
@@ -70,10 +77,11 @@ pub async fn run_hook(
     }
     match serde_json::from_slice(&out) {
         Ok(Value::Object(variables)) => Ok(variables.into_iter().collect()),
-        Ok(_) => Err(failed(format!("hook `{shown}` printed JSON that is not an object")).with_detail(detail)),
-        Err(error) => {
-            Err(failed(format!("hook `{shown}` printed something that is not JSON ({error})")).with_detail(detail))
+        Ok(_) => {
+            Err(failed(format!("hook `{shown}` printed JSON that is not an object")).with_detail(detail))
         }
+        Err(error) => Err(failed(format!("hook `{shown}` printed something that is not JSON ({error})"))
+            .with_detail(detail)),
     }
 }
 

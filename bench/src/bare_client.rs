@@ -1,0 +1,232 @@
+//! The yardstick: a client that sends the requests Hotseat sends and reads the streams Hotseat reads, with the same
+//! HTTP library, settings and threads, and does nothing with them but look for the marker in the text.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::workload::{Workload, marker, question};
+
+/// What makes it fail, in words.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of a request.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunInput<'a> {
+    protocol_version: &'static str,
+    thread_id: &'a str,
+    run_id: String,
+    state: serde_json::Map<String, serde_json::Value>,
+    messages: &'a [Message],
+    tools: [(); 0],
+    context: [(); 0],
+    forwarded_props: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A message of the history.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    id: String,
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<[ToolCall; 1]>,
+}
+
+#[derive(Serialize)]
+struct ToolCall {
+    id: String,
+    r#type: &'static str,
+    function: Function,
+}
+
+#[derive(Serialize)]
+struct Function {
+    name: String,
+    arguments: String,
+}
+
+/// An event: the members of all types that matter here, in one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    message_id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    tool_call_id: Cow<'a, str>,
+    #[serde(borrow, default)]
+    tool_call_name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    delta: Cow<'a, str>,
+    #[serde(borrow, default)]
+    content: Cow<'a, str>,
+}
+
+/// What came back: a tool call with its result, and a text.
+#[derive(Default)]
+struct Reply {
+    call: String,
+    tool: String,
+    arguments: String,
+    result_message: String,
+    result: String,
+    message: String,
+    text: String,
+    finished: bool,
+}
+
+/// Holds all conversations of a workload.
+///
+/// # Errors
+/// At the first one that does not go as it should.
+pub async fn hold_all(url: &str, workload: Workload) -> Result<(), Failure> {
+    let client = client()?;
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut workers = tokio::task::JoinSet::new();
+    for _ in 0..workload.parallel.min(workload.cases) {
+        let (client, next, url) = (client.clone(), next.clone(), reqwest::Url::parse(url)?);
+        workers.spawn(async move {
+            loop {
+                let case = next.fetch_add(1, Ordering::Relaxed);
+                if case >= workload.cases {
+                    return Ok::<(), Failure>(());
+                }
+                hold(&client, &url, case, workload.turns).await?;
+            }
+        });
+    }
+    while let Some(ended) = workers.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+/// The settings of Hotseat for an agent on the same machine.
+fn client() -> Result<reqwest::Client, Failure> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .user_agent("bare-client")
+        .redirect(reqwest::redirect::Policy::none())
+        .pool_idle_timeout(Duration::from_secs(2))
+        .pool_max_idle_per_host(usize::MAX)
+        .connect_timeout(Duration::from_secs(10));
+    Ok(builder.tls_certs_only([]).no_proxy().build()?)
+}
+
+/// Holds one conversation.
+async fn hold(
+    client: &reqwest::Client,
+    url: &reqwest::Url,
+    case: usize,
+    turns: usize,
+) -> Result<(), Failure> {
+    let thread_id = Uuid::new_v4().to_string();
+    let mut messages = Vec::new();
+    for turn in 1..=turns {
+        messages.push(said("user", Uuid::new_v4().to_string(), question(case, turn)));
+        let body = serde_json::to_vec(&RunInput {
+            protocol_version: "1.0",
+            thread_id: &thread_id,
+            run_id: Uuid::new_v4().to_string(),
+            state: serde_json::Map::new(),
+            messages: &messages,
+            tools: [],
+            context: [],
+            forwarded_props: serde_json::Map::new(),
+        })?;
+        let request = client.post(url.clone()).header(CONTENT_TYPE, "application/json");
+        let response = request.header(ACCEPT, "text/event-stream").body(body).send().await?;
+        let reply = read(response.error_for_status()?).await?;
+        if !reply.finished || !reply.text.contains(&marker(case, turn)) {
+            return Err(format!("turn {turn} of case {case} got a wrong answer: {}", reply.text).into());
+        }
+        messages.extend(history(reply));
+    }
+    Ok(())
+}
+
+/// Reads a stream of events to its end.
+async fn read(mut response: reqwest::Response) -> Result<Reply, Failure> {
+    let mut reply = Reply::default();
+    let mut received = Vec::new();
+    while let Some(bytes) = response.chunk().await? {
+        received.extend_from_slice(&bytes);
+        let mut done = 0;
+        while let Some(length) = received[done..].windows(2).position(|pair| pair == b"\n\n") {
+            if let Some(data) = received[done..done + length].strip_prefix(b"data: ") {
+                reply.follow(serde_json::from_slice(data)?);
+            }
+            done += length + 2;
+        }
+        received.drain(..done);
+    }
+    Ok(reply)
+}
+
+impl Reply {
+    fn follow(&mut self, event: Event<'_>) {
+        match &*event.r#type {
+            "TOOL_CALL_START" => {
+                self.call = event.tool_call_id.into_owned();
+                self.tool = event.tool_call_name.into_owned();
+            }
+            "TOOL_CALL_ARGS" => self.arguments.push_str(&event.delta),
+            "TOOL_CALL_RESULT" => {
+                self.result_message = event.message_id.into_owned();
+                self.result = event.content.into_owned();
+            }
+            "TEXT_MESSAGE_START" => self.message = event.message_id.into_owned(),
+            "TEXT_MESSAGE_CONTENT" => self.text.push_str(&event.delta),
+            "RUN_FINISHED" => self.finished = true,
+            _ => {}
+        }
+    }
+}
+
+/// What the agent did, as the messages that the next request carries.
+fn history(reply: Reply) -> [Message; 3] {
+    let function = Function { name: reply.tool, arguments: reply.arguments };
+    let call = ToolCall { id: reply.call.clone(), r#type: "function", function };
+    let caller = Message {
+        id: reply.call.clone(),
+        role: "assistant",
+        tool_call_id: None,
+        content: None,
+        tool_calls: Some([call]),
+    };
+    let result =
+        Message { tool_call_id: Some(reply.call), ..said("tool", reply.result_message, reply.result) };
+    [caller, result, said("assistant", reply.message, reply.text)]
+}
+
+fn said(role: &'static str, id: String, content: String) -> Message {
+    Message { id, role, tool_call_id: None, content: Some(content), tool_calls: None }
+}
+
+/// Runs all YAML files of a folder through the parser that Hotseat uses, and counts what it says.
+///
+/// # Errors
+/// When a file cannot be read, or is no YAML.
+pub fn read_yaml(folder: &std::path::Path) -> Result<usize, Failure> {
+    let mut events = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let text = std::fs::read_to_string(entry?.path())?;
+        for event in saphyr_parser::Parser::new_from_str(&text) {
+            event?;
+            events += 1;
+        }
+    }
+    Ok(events)
+}

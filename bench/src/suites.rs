@@ -1,0 +1,55 @@
+//! The workload as a project with suites, as a person would write them.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::workload::{TOOL, marker, question};
+
+/// How many cases a file holds at most: many, because that is what tests whether a file is read as a whole.
+const CASES_PER_FILE: usize = 25_000;
+
+/// Writes a project whose target is at `url`.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn write_project(folder: &Path, url: &str) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("hotseat.yaml"), format!("target:\n  endpoint: \"{url}\"\n"))
+}
+
+/// Writes suites of so many cases into a new folder.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_suites(folder: &Path, cases: usize, turns: usize) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for first in (0..cases).step_by(CASES_PER_FILE) {
+        let mut file = BufWriter::new(File::create(folder.join(format!("from-{first:06}.test.yaml")))?);
+        for case in first..cases.min(first + CASES_PER_FILE) {
+            write_case(&mut file, case, turns)?;
+        }
+        file.flush()?;
+    }
+    Ok(())
+}
+
+fn write_case(file: &mut impl Write, case: usize, turns: usize) -> io::Result<()> {
+    writeln!(file, "---\nname: order {case}\nturns:")?;
+    for turn in 1..=turns {
+        let (question, marker) = (question(case, turn), marker(case, turn));
+        write!(
+            file,
+            "  - user: \"{question}\"
+    assert:
+      tools:
+        require:
+          - name: {TOOL}
+            args_match: {{ id: ^A-17$, quantity: \"2\" }}
+      text:
+        must_match: '{marker}\\?'
+"
+        )?;
+    }
+    Ok(())
+}

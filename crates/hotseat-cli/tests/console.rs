@@ -1,0 +1,454 @@
+//! What a person sees of a run.
+#![cfg(unix)]
+
+mod common;
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::checkout::{self, Fault};
+use hotseat_testkit::{FakeAgent, Output, Reply, Request};
+use insta::assert_snapshot;
+use serde_json::json;
+
+use common::Project;
+
+/// The example agent, and some words of its own.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request: &Request| -> Reply {
+        let run = Run::of(request).started();
+        match request.last_user_text().as_str() {
+            "think" => run
+                .reasoning("Let me see.")
+                .text("First thought.")
+                .tool("c", "look_up", &json!({"what": "第二"}), Some(json!("nothing")))
+                .text("Second thought,\nover two lines.")
+                .finished()
+                .into(),
+            "hang" => run.tool_call("c", "slow_tool", &json!({})).hang().into(),
+            "page" => Reply::text(
+                503,
+                "<html>\n  <body>try again later, when there are fewer people who want something of us</body>\n</html>\n",
+            ),
+            _ => checkout::reply(request, Fault::None),
+        }
+    })
+}
+
+#[track_caller]
+fn seen(suite: &str, columns: &str, args: &[&str]) -> Output {
+    let agent = agent();
+    let project = Project::of(&agent).suite("a", suite);
+    let command = project.command(&[&["test", "--parallel", "1"], args].concat()).env("COLUMNS", columns);
+    let output = command.run();
+    for line in output.stdout.lines() {
+        let width = line.chars().count();
+        assert!(width <= columns.parse().expect("a number"), "{width} columns: {line}");
+    }
+    // Ids differ from run to run, and with them nothing but themselves.
+    output.redacted()
+}
+
+const PASSES: &str = "
+name: greets
+turns: [{ user: hello, assert: { text: { must_match: hello } } }]
+";
+
+const CHECKS: &str = "
+name: pays once
+turns:
+  - user: checkout
+    assert:
+      tools:
+        require:
+          - name: validate_cart
+            args_match: { cart_id: '^c-1$' }
+  - user: pay twice
+assert:
+  tools:
+    require:
+      - name: charge_card
+        count: { exact: 1 }
+    forbid: [delete_order]
+";
+
+#[test]
+fn a_run_that_passes_takes_a_line_for_each_case() {
+    let suite =
+        format!("{PASSES}---\nname: later\nskip: the tool is not there yet\nturns: [{{ user: a }}]\n");
+    assert_snapshot!(seen(&suite, "80", &[]), @"
+    exit code: 0
+    ----- stdout -----
+    Hotseat 0.1.0 · 2 cases from 1 suite · 1 at once · http://127.0.0.1:[PORT]/
+
+    ► greets (1 turn) PASSED ([TIME])
+    ► later (1 turn) SKIPPED the tool is not there yet
+
+    2 cases: 1 passed, 1 skipped in [TIME]
+
+    ----- stderr -----
+    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:5:7)
+    ");
+}
+
+#[test]
+fn a_check_that_does_not_hold() {
+    assert_snapshot!(seen(&format!("{PASSES}---{CHECKS}"), "80", &[]), @r#"
+    exit code: 1
+    ----- stdout -----
+    Hotseat 0.1.0 · 2 cases from 1 suite · 1 at once · http://127.0.0.1:[PORT]/
+
+    ► greets (1 turn) PASSED ([TIME])
+    ► pays once (2 turns) FAILED ([TIME])
+      ├─ Turn 1: "checkout" ([TIME])
+      │    validate_cart({"cart_id":"c-1"}) → {"ok":true,"cart_id":"c-1","items":2}
+      │    get_shipping_options({"country":"FR","cart":{"id":"c-1","items":[{"sku":…
+      │    Agent: "Cart is valid. Shipping options: standard, express."
+      │    ✓ validate_cart with cart_id /^c-1$/ is called
+      ├─ Turn 2: "pay twice" ([TIME])
+      │    charge_card({"amount":42.5,"currency":"EUR","token":"tok_1"}) → {"status…
+      │    charge_card({"amount":42.5,"currency":"EUR","token":"tok_2"}) → {"status…
+      │    Agent: "Charged twice."
+      └─ assertion: 1 of 3 checks does not hold
+
+         ✗ charge_card is called exactly once
+           --> a.test.yaml:18:16
+            |
+         18 |         count: { exact: 1 }
+            |                ^^^^^^^^^^^^
+            |
+            = found: called twice:
+            |   - turn 2: charge_card({"amount":42.5,"currency":"EUR",
+            |     "token":"tok_1"}) → {"status":"approved","charge_id":"ch_001",
+            |     "amount":42.5,"currency":"EUR"}
+            |   - turn 2: charge_card({"amount":42.5,"currency":"EUR",
+            |     "token":"tok_2"}) → {"status":"approved","charge_id":"ch_001",
+            |     "amount":42.5,"currency":"EUR"}
+
+      ✗ pays once (a.test.yaml:5:7)
+
+    2 cases: 1 passed, 1 failed in [TIME]
+
+    ----- stderr -----
+    "#);
+}
+
+#[test]
+fn a_narrow_terminal() {
+    assert_snapshot!(seen(CHECKS, "50", &[]), @r#"
+    exit code: 1
+    ----- stdout -----
+    Hotseat 0.1.0 · 1 case from 1 suite ·
+      http://127.0.0.1:[PORT]/
+
+    ► pays once (2 turns) FAILED ([TIME])
+      ├─ Turn 1: "checkout" ([TIME])
+      │    validate_cart({"cart_id":"c-1"}) → {"ok":t…
+      │    get_shipping_options({"country":"FR","cart…
+      │    Agent: "Cart is valid. Shipping options: s…
+      │    ✓ validate_cart with cart_id /^c-1$/ is ca…
+      ├─ Turn 2: "pay twice" ([TIME])
+      │    charge_card({"amount":42.5,"currency":"EUR…
+      │    charge_card({"amount":42.5,"currency":"EUR…
+      │    Agent: "Charged twice."
+      └─ assertion: 1 of 3 checks does not hold
+
+         ✗ charge_card is called exactly once
+           --> a.test.yaml:15:16
+            |
+         15 |         count: { exact: 1 }
+            |                ^^^^^^^^^^^^
+            |
+            = found: called twice:
+            |   - turn 2: charge_card({"amount":42.5,
+            |     "currency":"EUR","token":"tok_1"}) →
+            |     {"status":"approved",
+            |     "charge_id":"ch_001","amount":42.5,
+            |     "currency":"EUR"}
+            |   - turn 2: charge_card({"amount":42.5,
+            |     "currency":"EUR","token":"tok_2"}) →
+            |     {"status":"approved",
+            |     "charge_id":"ch_001","amount":42.5,
+            |     "currency":"EUR"}
+
+    1 case: 1 failed in [TIME]
+
+    ----- stderr -----
+    "#);
+}
+
+#[test]
+fn several_checks_and_patterns_over_long_lines() {
+    assert_snapshot!(seen("
+name: a case with a name that is a good deal longer than any line that would have to hold it
+turns:
+  - user: think
+    assert: { tools: { require: [{ name: look_up, args_match: { what: '^first$' }, result_match: ['something', 'anything at all'] }] }, text: { must_match: 'Third thought', must_not_match: ['First', '第二'] } }
+", "80", &[]), @r#"
+    exit code: 1
+    ----- stdout -----
+    Hotseat 0.1.0 · 1 case from 1 suite · http://127.0.0.1:[PORT]/
+
+    ► a case with a name that is a good deal longer than … (1 turn) FAILED ([TIME])
+      ├─ Turn 1: "think" ([TIME])
+      │    Agent: "First thought."
+      │    look_up({"what":"第二"}) → nothing
+      │    Agent: "Second thought,⏎over two lines."
+      │    ✗ look_up with what /^first$/ with a result that fits /something/ and /a…
+      │    ✗ the agent says something that fits /Third thought/
+      │    ✗ the agent says nothing that fits /First/
+      │    ✓ the agent says nothing that fits /第二/
+      └─ assertion: 3 of 4 checks do not hold
+
+         ✗ turn 1: look_up with what /^first$/ with a result that fits /something/
+           and /anything at all/ is called
+          --> a.test.yaml:5:42
+           |
+         5 |     assert: { tools: { require: [{ name: look_up, args_match: { what...
+           |                                          ^^^^^^^
+           |
+           = found: 0 of 1 call fits: turn 1: look_up({"what":"第二"}) → nothing
+
+         ✗ turn 1: the agent says something that fits /Third thought/
+          --> a.test.yaml:5:157
+           |
+         5 | ...] }, text: { must_match: 'Third thought', must_not_match: ['First...
+           |                             ^^^^^^^^^^^^^^^
+           |
+           = found: "First thought.\nSecond thought,\nover two lines."
+
+         ✗ turn 1: the agent says nothing that fits /First/
+          --> a.test.yaml:5:191
+           |
+         5 | ...d thought', must_not_match: ['First', '第二'] } }
+           |                                 ^^^^^^^
+           |
+           = found: "First thought.\nSecond thought,\nover two lines."
+
+    1 case: 1 failed in [TIME]
+
+    ----- stderr -----
+    "#);
+}
+
+#[test]
+fn everything_is_shown_when_it_is_asked_for() {
+    let more = "
+name: remembers
+turns:
+  - { user: think, assert: { text: { must_match: thought } } }
+  - { user: refund, resume: [{ tool: refund_order, payload: { approved: true } }] }
+assert: { tools: { require: [{ name: refund_order, after: look_up }] } }
+---
+name: asserts nothing
+turns: [{ user: hello }]
+";
+    assert_snapshot!(seen(more, "80", &["-v"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    Hotseat 0.1.0 · 2 cases from 1 suite · 1 at once · http://127.0.0.1:[PORT]/
+
+    ► remembers (2 turns) PASSED ([TIME])
+      ├─ Turn 1: "think" ([TIME])
+      │    Agent: "First thought."
+      │    look_up({"what":"第二"}) → nothing
+      │    Agent: "Second thought,⏎over two lines."
+      │    ✓ the agent says something that fits /thought/
+      ├─ Turn 2: "refund" ([TIME])
+      │    refund_order({"order_id":"o-9","amount":42.5}) → {"refunded":42.5,"order…
+      │    Agent: "Refund outcome: {"refunded":42.5,"order_id":"o-9"}"
+      │    paused: Refund 42.5 EUR of order o-9? → resolved
+      ├─ Whole conversation
+      │    ✓ refund_order is called
+      │    ✓ refund_order is called only after look_up
+      └─ 3 checks hold
+
+    ► asserts nothing (1 turn) PASSED ([TIME])
+      ├─ Turn 1: "hello" ([TIME])
+      │    Agent: "You said: hello"
+      └─ nothing was asserted
+
+    2 cases: 2 passed in [TIME]
+
+    ----- stderr -----
+    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:8:7)
+    "#);
+}
+
+#[test]
+fn failures_that_no_check_decided() {
+    assert_snapshot!(seen("
+name: crashes
+turns: [{ user: crash }]
+---
+name: hangs
+turns: [{ user: hang, timeout_ms: 100 }]
+---
+name: is busy
+turns: [{ user: page }]
+---
+name: asks
+turns: [{ user: refund }]
+---
+name: has a hook
+hooks: [{ cmd: [sh, '-c', 'echo connecting; echo no such shop >&2; exit 2'] }]
+turns: [{ user: hello }]
+", "80", &[]), @r#"
+    exit code: 1
+    ----- stdout -----
+    Hotseat 0.1.0 · 5 cases from 1 suite · 1 at once · http://127.0.0.1:[PORT]/
+
+    ► crashes (1 turn) FAILED ([TIME])
+      ├─ Turn 1: "crash" ([TIME])
+      │    error: model backend exploded
+      └─ agent_error: the agent failed: model backend exploded (MODEL_ERROR)
+
+         --> a.test.yaml:2:7
+
+    ► hangs (1 turn) FAILED ([TIME])
+      ├─ Turn 1: "hang" ([TIME])
+      │    slow_tool({}) → no result
+      └─ timeout: the turn timed out after 100 ms
+
+         --> a.test.yaml:5:7
+
+    ► is busy (1 turn) FAILED ([TIME])
+      ├─ Turn 1: "page" ([TIME])
+      └─ agent_error: http://127.0.0.1:[PORT]/ answered HTTP 503 Service Unavailable
+
+         │ <html>
+         │   <body>try again later, when there are fewer people who want something
+         │   of us</body>
+         │ </html>
+
+         --> a.test.yaml:8:7
+
+    ► asks (1 turn) FAILED ([TIME])
+      ├─ Turn 1: "refund" ([TIME])
+      │    refund_order({"order_id":"o-9","amount":42.5}) → no result
+      │    paused: Refund 42.5 EUR of order o-9? → unanswered
+      └─ test_error: the agent paused and asked for an answer that the turn does not
+         │ script (`resume`); reason: tool_call; message: Refund 42.5 EUR of order
+         │ o-9?; tool: refund_order
+
+         │ {
+         │   "id": "approve-[ID]-call-1",
+         │   "reason": "tool_call",
+         │   "message": "Refund 42.5 EUR of order o-9?",
+         │   "toolCallId": "[ID]-call-1",
+         │   "responseSchema": {
+         │     "type": "object",
+         │     "properties": {
+         │       "approved": {
+         │         "type": "boolean"
+         │       }
+         │     },
+         │     "required": [
+         │       "approved"
+         │     ]
+         │   }
+         │ }
+
+         --> a.test.yaml:11:7
+
+    ► has a hook (1 turn) FAILED ([TIME])
+      └─ hook_error: hook `sh -c echo connecting; echo no such shop >&2; exit 2`
+         │ failed (exit status: 2)
+
+         │ stdout:
+         │ connecting
+         │ stderr:
+         │ no such shop
+
+         --> a.test.yaml:14:7
+
+      ✗ crashes (a.test.yaml:2:7, agent_error)
+      ✗ hangs (a.test.yaml:5:7, timeout)
+      ✗ is busy (a.test.yaml:8:7, agent_error)
+      ✗ asks (a.test.yaml:11:7, test_error)
+      ✗ has a hook (a.test.yaml:14:7, hook_error)
+
+    5 cases: 5 failed (4 errors, 1 timeout) in [TIME]
+
+    ----- stderr -----
+    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:2:7)
+    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:5:7)
+    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:8:7)
+    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:11:7)
+    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:14:7)
+    "#);
+}
+
+#[test]
+fn what_is_odd_about_a_stream_is_noted() {
+    let agent = FakeAgent::start(|request| {
+        Run::of(request).started().raw_event(json!({"type": "NOVELTY"})).finished()
+    });
+    let suite = "name: a\nturns: [{ user: a }]\n";
+    let output = Project::of(&agent).suite("a", suite).hotseat(&["test", "-v"]);
+    let notes: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("  │    note: ")).collect();
+    assert!(notes.len() == 1 && notes[0].contains("NOVELTY"), "{output}");
+}
+
+#[test]
+fn what_was_not_run_takes_one_line() {
+    let suite = format!("{CHECKS}---{}---{PASSES}", PASSES.replace("greets", "again"));
+    let output = seen(&suite, "80", &["--fail-fast"]);
+    let end = output.stdout.find("► 2 cases").unwrap_or_else(|| panic!("{output}"));
+    assert_snapshot!(output.stdout[end..], @"
+    ► 2 cases SKIPPED not run: `pays once` failed (--fail-fast)
+
+      ✗ pays once (a.test.yaml:2:7)
+
+    3 cases: 1 failed, 2 skipped in [TIME]
+    ");
+    let every = seen(&suite, "80", &["--fail-fast", "-v"]).stdout;
+    assert_eq!(every.matches("SKIPPED not run: `pays once` failed (--fail-fast)").count(), 2, "{every}");
+}
+
+#[test]
+fn many_calls_are_cut_short() {
+    let agent = FakeAgent::start(|request| {
+        let run = Run::of(request).started();
+        let calls = (0..40).fold(run, |run, n| {
+            run.tool(&format!("c-{n}"), "poll", &json!({ "n": n }), Some(json!("not yet")))
+        });
+        calls.finished()
+    });
+    let suite = "name: a\nturns: [{ user: a }]\nassert: { tools: { forbid: [poll] } }\n";
+    let output = Project::of(&agent).suite("a", suite).hotseat(&["test"]).redacted();
+    let found: Vec<&str> = output.stdout.lines().skip_while(|line| !line.contains("= found:")).collect();
+    assert_snapshot!(found.join("\n"), @r#"
+           = found: called 40 times:
+           |   - turn 1: poll({"n":0}) → not yet
+           |   - turn 1: poll({"n":1}) → not yet
+           |   - turn 1: poll({"n":2}) → not yet
+           |   - turn 1: poll({"n":3}) → not yet
+           |   - turn 1: poll({"n":4}) → not yet
+           |   - turn 1: poll({"n":5}) → not yet
+           |   - turn 1: poll({"n":6}) → not yet
+           |   - turn 1: poll({"n":7}) → not yet
+           |   - turn 1: poll({"n":8}) → not yet
+           |   - turn 1: poll({"n":9}) → not yet
+           |   - turn 1: poll({"n":10}) → not yet
+           |   … and 29 lines more
+
+    1 case: 1 failed in [TIME]
+    "#);
+}
+
+#[test]
+fn colours_stand_around_words_and_change_none() {
+    let agent = agent();
+    let project = Project::of(&agent).suite("a", &format!("{PASSES}---{CHECKS}"));
+    let plain = project.hotseat(&["test", "--parallel", "1"]).redacted().stdout;
+    let coloured = project.hotseat(&["test", "--parallel", "1", "--color", "always"]).redacted().stdout;
+    let mut stripped = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, code)) = rest.split_once("\x1b[") {
+        stripped.push_str(before);
+        rest = code.split_once('m').expect("a colour ends").1;
+    }
+    assert_eq!(stripped + rest, plain);
+    for (code, words) in [("32", "PASSED"), ("31", "FAILED"), ("31", "1 failed"), ("1", "Hotseat")] {
+        assert!(coloured.contains(&format!("\x1b[{code}m{words}\x1b[0m")), "{words}: {coloured:?}");
+    }
+}

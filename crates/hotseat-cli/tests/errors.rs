@@ -1,0 +1,928 @@
+//! What a user sees when a file, a flag or a place to write to is wrong.
+#![cfg(unix)]
+
+mod common;
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Output};
+use insta::assert_snapshot;
+
+use common::{Project, echo_agent, nobody};
+
+/// A project whose agent must not be contacted: nobody is there.
+fn offline() -> Project {
+    Project::with("target:\n  endpoint: http://127.0.0.1:9/\n")
+}
+
+/// What a user sees, without what differs from run to run.
+#[track_caller]
+fn shown(project: &Project, args: &[&str]) -> Output {
+    project.hotseat(args).redacted()
+}
+
+/// The same for a suite that is wrong.
+#[track_caller]
+fn refused(suite: &str) -> Output {
+    let output = shown(&offline().suite("a", suite), &["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert_eq!(output.stdout, "");
+    output
+}
+
+// Suites.
+
+#[test]
+fn mistakes_of_several_files_are_shown_at_once() {
+    let project = offline()
+        .suite("first", "name: a\nturn: []\n---\nname: ''\nturns: []\n")
+        .suite("second", "turns: [{ usr: hello }]\n")
+        .suite("fine", "name: b\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: unknown key `turn`
+     --> first.test.yaml:2:1
+      |
+    2 | turn: []
+      | ^^^^
+      |
+      = help: did you mean `turns`?
+
+    error: `name` must be a text that is not empty, found an empty text
+     --> first.test.yaml:4:7
+      |
+    4 | name: ''
+      |       ^^
+
+    error: `turns` must be a list that is not empty, found an empty list
+     --> first.test.yaml:5:8
+      |
+    5 | turns: []
+      |        ^^
+
+    error: unknown key `usr` in an entry of `turns`
+     --> second.test.yaml:1:11
+      |
+    1 | turns: [{ usr: hello }]
+      |           ^^^
+      |
+      = help: did you mean `user`?
+
+    error: this document has no `name`
+     --> second.test.yaml:1:1
+      |
+    1 | turns: [{ usr: hello }]
+      | ^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: `name`: What the case is called in reports.
+    ");
+}
+
+#[test]
+fn unknown_keys_come_with_the_one_that_was_meant() {
+    assert_snapshot!(refused("
+name: a
+turns:
+  - user: hello
+    asert: { text: { must_match: hello } }
+  - user: hello
+    assert:
+      tools:
+        requires: [{ name: charge_card }]
+        require: [{ name: charge_card, arg_match: { amount: 1 } }]
+      colour: red
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: unknown key `asert` in an entry of `turns`
+     --> a.test.yaml:5:5
+      |
+    5 |     asert: { text: { must_match: hello } }
+      |     ^^^^^
+      |
+      = help: did you mean `assert`?
+
+    error: unknown key `requires` in `tools`
+     --> a.test.yaml:9:9
+      |
+    9 |         requires: [{ name: charge_card }]
+      |         ^^^^^^^^
+      |
+      = help: known keys are `forbid`, `require`, `forbid_calls`
+
+    error: unknown key `arg_match` in an entry of `require`
+      --> a.test.yaml:10:40
+       |
+    10 |         require: [{ name: charge_card, arg_match: { amount: 1 } }]
+       |                                        ^^^^^^^^^
+       |
+       = help: did you mean `args_match`?
+
+    error: unknown key `colour` in `assert`
+      --> a.test.yaml:11:7
+       |
+    11 |       colour: red
+       |       ^^^^^^
+       |
+       = help: known keys are `tools`, `timing`, `text`
+    ");
+}
+
+#[test]
+fn wrong_types() {
+    assert_snapshot!(refused("
+name: [a]
+timeout_ms: soon
+skip: 3
+turns:
+  - user: 5
+    timeout_ms: 0
+    assert: true
+  - hello
+assert:
+  tools:
+    forbid: delete_order
+    require: [{ name: charge_card, count: { exact: -1 } }, { name: x, count: 1 }]
+  timing: { max_duration_ms: 1.5 }
+"), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `name` must be a text that is not empty, found a list
+     --> a.test.yaml:2:7
+      |
+    2 | name: [a]
+      |       ^^^
+
+    error: `timeout_ms` must be a whole number from 1 to 604800000, found the text "soon"
+     --> a.test.yaml:3:13
+      |
+    3 | timeout_ms: soon
+      |             ^^^^
+
+    error: `skip` must be true or false or a text that is not empty, found the number 3
+     --> a.test.yaml:4:7
+      |
+    4 | skip: 3
+      |       ^
+      |
+      = help: write "3" to mean text
+
+    error: `user` must be text, found the number 5
+     --> a.test.yaml:6:11
+      |
+    6 |   - user: 5
+      |           ^
+      |
+      = help: write "5" to mean text
+
+    error: `timeout_ms` must be a whole number from 1 to 604800000, found the number 0
+     --> a.test.yaml:7:17
+      |
+    7 |     timeout_ms: 0
+      |                 ^
+
+    error: `assert` must be false, found true
+     --> a.test.yaml:8:13
+      |
+    8 |     assert: true
+      |             ^^^^
+
+    error: an entry of `turns` must be a mapping, found the text "hello"
+     --> a.test.yaml:9:5
+      |
+    9 |   - hello
+      |     ^^^^^
+
+    error: `forbid` must be a list, found the text "delete_order"
+      --> a.test.yaml:12:13
+       |
+    12 |     forbid: delete_order
+       |             ^^^^^^^^^^^^
+       |
+       = help: write it as a list, with `- ` before each entry
+
+    error: `exact` must be a whole number from 0 to 1000000, found the number -1
+      --> a.test.yaml:13:52
+       |
+    13 |     require: [{ name: charge_card, count: { exact: -1 } }, { name: x, count: 1 }]
+       |                                                    ^^
+
+    error: `count` must be a mapping, found the number 1
+      --> a.test.yaml:13:78
+       |
+    13 |     require: [{ name: charge_card, count: { exact: -1 } }, { name: x, count: 1 }]
+       |                                                                              ^
+
+    error: `max_duration_ms` must be a whole number from 1 to 604800000, found the number 1.5
+      --> a.test.yaml:14:30
+       |
+    14 |   timing: { max_duration_ms: 1.5 }
+       |                              ^^^
+    "#);
+}
+
+#[test]
+fn counts_and_blocks_that_contradict_themselves() {
+    assert_snapshot!(refused("
+name: a
+turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
+tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: confirm }]
+assert:
+  tools:
+    require:
+      - { name: a, count: { exact: 1, min: 1 } }
+      - { name: a, count: { min: 3, max: 2 } }
+      - { name: a, count: {} }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: an answer has either `content` or `error`
+     --> a.test.yaml:4:36
+      |
+    4 | tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: conf...
+      |                                    ^^^^^^^^^^^^^^^^^^^^^^^^^
+
+    error: an answer has either `content` or `error`
+     --> a.test.yaml:4:63
+      |
+    4 | tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: conf...
+      |                                                               ^^^^^^^^^^^^^^
+
+    error: tool `confirm` is given twice
+     --> a.test.yaml:4:90
+      |
+    4 | ... error: no }, { once: true }] }, { name: confirm }]
+      |                                             ^^^^^^^
+
+    error: a cancelled interrupt has no `payload`
+     --> a.test.yaml:3:63
+      |
+    3 | turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
+      |                                                               ^
+
+    error: `exact` goes without `min` and `max`
+     --> a.test.yaml:8:36
+      |
+    8 |       - { name: a, count: { exact: 1, min: 1 } }
+      |                                    ^
+
+    error: `min` 3 is more than `max` 2
+     --> a.test.yaml:9:34
+      |
+    9 |       - { name: a, count: { min: 3, max: 2 } }
+      |                                  ^
+
+    error: `count` needs `exact`, `min` or `max`
+      --> a.test.yaml:10:27
+       |
+    10 |       - { name: a, count: {} }
+       |                           ^^
+    ");
+}
+
+#[test]
+fn keys_given_twice() {
+    assert_snapshot!(refused("
+name: a
+turns: [{ user: hello }]
+name: b
+assert:
+  text: { must_match: a, must_match: b }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: the key `name` is written twice
+     --> a.test.yaml:4:1
+      |
+    2 | name: a
+      | ---- first
+    3 | turns: [{ user: hello }]
+    4 | name: b
+      | ^^^^ again
+
+    error: the key `must_match` is written twice
+     --> a.test.yaml:6:26
+      |
+    6 |   text: { must_match: a, must_match: b }
+      |           ----------     ^^^^^^^^^^ again
+      |           |
+      |           first
+    ");
+}
+
+#[test]
+fn text_that_is_no_yaml() {
+    assert_snapshot!(refused("name: a\nturns:\n  - user: \"hello\n    assert: {}\n"), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this quoted text has no closing quote, or its lines are not indented
+     --> a.test.yaml:3:11
+      |
+    3 |   - user: "hello
+      |           ^
+      |
+      = help: a quoted text that goes on in the next line is indented there
+    "#);
+    assert_snapshot!(refused("name: a\nturns: [{ user: hello }\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: expected `,` or `]` here
+     --> a.test.yaml:2:24
+      |
+    2 | turns: [{ user: hello }
+      |                        ^
+      |
+      = help: a text that holds `,`, `{`, `}`, `[` or `]` is written in quotes
+    ");
+    assert_snapshot!(refused("name: a\n\tturns: []\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: a tab cannot be used for indentation
+     --> a.test.yaml:1:7
+      |
+    1 | name: a
+      |       ^
+      |
+      = help: use spaces
+    ");
+    assert_snapshot!(refused("- name: a\n- name: b\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this document must be a mapping, found a list
+     --> a.test.yaml:1:1
+      |
+    1 | - name: a
+      | ^^^^^^^^^
+    ");
+    assert_snapshot!(refused("just words\n"), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this document must be a mapping, found the text "just words"
+     --> a.test.yaml:1:1
+      |
+    1 | just words
+      | ^^^^^^^^^^
+    "#);
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    let project = offline();
+    std::fs::write(project.workspace.path("a.test.yaml"), b"name: a\nturns: [{ user: \"\xff\" }]\n")
+        .expect("a file");
+    assert_snapshot!(shown(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this is not UTF-8
+     --> a.test.yaml:2:18
+      |
+    2 | turns: [{ user: "�" }]
+      |                  ^
+      |
+      = help: save the file as UTF-8
+    "#);
+}
+
+#[test]
+fn a_suite_without_a_case() {
+    assert_snapshot!(refused(""), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no test cases found in a.test.yaml
+     |
+     = help: a case has a `name` and `turns`; `hotseat init` writes a first one
+    ");
+    assert_snapshot!(refused("# nothing yet\n---\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no test cases found in a.test.yaml
+     |
+     = help: a case has a `name` and `turns`; `hotseat init` writes a first one
+    ");
+}
+
+#[test]
+fn an_unknown_version() {
+    assert_snapshot!(refused("version: \"2.0\"\nname: a\nturns: [{ user: hello }]\n"), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `version` must be `1` or `1.0`, found the text "2.0"
+     --> a.test.yaml:1:10
+      |
+    1 | version: "2.0"
+      |          ^^^^^
+      |
+      = help: did you mean `1.0`?
+    "#);
+}
+
+#[test]
+fn two_cases_with_one_name() {
+    assert_snapshot!(refused("name: a\nturns: [{ user: hello }]\n---\nname: a\nturns: [{ user: bye }]\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: another case in this file is called `a`
+     --> a.test.yaml:4:7
+      |
+    4 | name: a
+      |       ^
+      |
+      = help: give one of them an `id`
+    ");
+}
+
+#[test]
+fn a_pattern_that_does_not_compile() {
+    assert_snapshot!(refused("
+name: a
+turns:
+  - user: hello
+    assert:
+      text: { must_match: ['(unclosed', '(?!look)ahead'] }
+      tools: { forbid_calls: [{ name: x, args_match: { a: '[z-a]' } }] }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this pattern does not compile: invalid character class range, the start must be <= the end
+     --> a.test.yaml:7:59
+      |
+    7 |       tools: { forbid_calls: [{ name: x, args_match: { a: '[z-a]' } }] }
+      |                                                           ^^^^^^^
+
+    error: this pattern does not compile: unclosed group
+     --> a.test.yaml:6:28
+      |
+    6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
+      |                            ^^^^^^^^^^^
+
+    error: this pattern does not compile: look-around, including look-ahead and look-behind, is not supported (patterns are matched in linear time, which rules them out)
+     --> a.test.yaml:6:41
+      |
+    6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
+      |                                         ^^^^^^^^^^^^^^^
+    ");
+}
+
+#[test]
+fn a_variable_that_is_not_defined() {
+    assert_snapshot!(refused("
+name: a
+turns:
+  - user: 'order ${ORDER} of ${ENV.SHOP}'
+  - user: 'order ${ORDER'
+  - user: 'order ${OR-DER}'
+    assert: { text: { must_match: '${HOME}' } }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: variable `ORDER` is not defined: no hook gives it
+     --> a.test.yaml:4:11
+      |
+    4 |   - user: 'order ${ORDER} of ${ENV.SHOP}'
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+    error: `${` without its `}`; to mean the text itself write `$${`
+     --> a.test.yaml:5:11
+      |
+    5 |   - user: 'order ${ORDER'
+      |           ^^^^^^^^^^^^^^^
+
+    error: `${OR-DER}` is not a variable: names have letters, digits and `_`; for the text itself write `$${`
+     --> a.test.yaml:6:11
+      |
+    6 |   - user: 'order ${OR-DER}'
+      |           ^^^^^^^^^^^^^^^^^
+
+    error: variable `HOME` is not defined; for the environment variable write `${ENV.HOME}`
+     --> a.test.yaml:7:35
+      |
+    7 |     assert: { text: { must_match: '${HOME}' } }
+      |                                   ^^^^^^^^^
+
+    error: this pattern does not compile: repetition quantifier expects a valid decimal
+     --> a.test.yaml:7:35
+      |
+    7 |     assert: { text: { must_match: '${HOME}' } }
+      |                                   ^^^^^^^^^
+    ");
+}
+
+/// Many mistakes are not a wall without an end, and none of them is silent.
+#[test]
+fn every_mistake_is_counted() {
+    let cases: Vec<String> =
+        (0..60).map(|n| format!("name: case {n}\nturns: [{{ user: hello, asert: {{}} }}]\n")).collect();
+    let output = refused(&cases.join("---\n"));
+    assert_eq!(output.stderr.matches("unknown key `asert`").count(), 60, "{output}");
+}
+
+// The project file.
+
+#[test]
+fn no_project_file() {
+    let project = Project::empty().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no project file (hotseat.yaml) in this folder or above it
+     |
+     = help: write the address of the agent under `target: endpoint:`, or run `hotseat init`
+    ");
+}
+
+#[test]
+fn no_target() {
+    let project = Project::with("parallel: 2\n").suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: hotseat.yaml names no `target`
+     |
+     = help: write the address of the agent under `target: endpoint:`, or run `hotseat init`
+    ");
+}
+
+#[test]
+fn a_target_that_is_wrong() {
+    let project = Project::with(
+        "target:\n  type: grpc\n  endpoint: ftp://example.com/\n  header: { a: b }\n  timeout_ms: fast\nparalel: 2\n",
+    )
+    .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `type` must be `ag-ui`, found the text "grpc"
+     --> hotseat.yaml:2:9
+      |
+    2 |   type: grpc
+      |         ^^^^
+
+    error: `endpoint` must be a URL, found the text "ftp://example.com/"
+     --> hotseat.yaml:3:13
+      |
+    3 |   endpoint: ftp://example.com/
+      |             ^^^^^^^^^^^^^^^^^^
+      |
+      = help: a URL begins with `http://` or `https://`
+
+    error: unknown key `header` in `target`
+     --> hotseat.yaml:4:3
+      |
+    4 |   header: { a: b }
+      |   ^^^^^^
+      |
+      = help: did you mean `headers`?
+
+    error: `timeout_ms` must be a whole number from 1 to 604800000, found the text "fast"
+     --> hotseat.yaml:5:15
+      |
+    5 |   timeout_ms: fast
+      |               ^^^^
+
+    error: unknown key `paralel`
+     --> hotseat.yaml:6:1
+      |
+    6 | paralel: 2
+      | ^^^^^^^
+      |
+      = help: did you mean `parallel`?
+    "#);
+    let project = Project::with(
+        "target:\n  endpoint: 'not an address'\n  headers: { 'a b': c, X-A: \"line\\nend\" }\n",
+    )
+    .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `endpoint` must be a URL, found the text "not an address"
+     --> hotseat.yaml:2:13
+      |
+    2 |   endpoint: 'not an address'
+      |             ^^^^^^^^^^^^^^^^
+      |
+      = help: a URL begins with `http://` or `https://`
+    "#);
+}
+
+#[test]
+fn a_project_file_that_is_not_there() {
+    assert_snapshot!(shown(&offline(), &["test", "--config", "other.yaml"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: cannot read project file other.yaml: No such file or directory (os error 2)
+    ");
+}
+
+// What is asked for.
+
+#[test]
+fn nothing_to_run() {
+    assert_snapshot!(shown(&offline(), &["test"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no suites: nothing under . fits **/*.test.yaml, **/*.test.yml
+     |
+     = help: name a file, or run `hotseat init` for a first one
+    ");
+}
+
+#[test]
+fn paths_that_are_not_there() {
+    let project = offline().file("empty/readme.md", "").suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test", "b.test.yaml", "empty", "c/*.yaml", "[", "a.test.yaml"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no such file or folder: b.test.yaml
+
+    error: no suites (*.test.yaml, *.test.yml) in empty
+
+    error: no files fit c/*.yaml
+
+    error: `[` is not a glob: error parsing glob '[': unclosed character class; missing ']'
+    ");
+}
+
+#[test]
+fn a_selection_that_is_no_pattern() {
+    let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test", "--run", "(a"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: --run "(a" does not compile: unclosed group
+    "#);
+}
+
+#[test]
+fn a_selection_that_fits_nothing() {
+    let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test", "--run", "b"]), @r#"
+    exit code: 4
+    ----- stdout -----
+
+    ----- stderr -----
+    error: nothing selected: --run "b" fits none of 1 case
+    "#);
+    assert_snapshot!(shown(&project, &["list", "--run", "b"]), @r#"
+    exit code: 4
+    ----- stdout -----
+
+    ----- stderr -----
+    error: nothing selected: --run "b" fits none of 1 case
+    "#);
+}
+
+#[test]
+fn reports_without_a_known_ending() {
+    let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test", "-o", "report.html", "-o", "report", "-o", "a.json", "-o", "./a.json"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: -o report.html: the ending names the format, one of .json, .jsonl, .xml
+
+    error: -o report: the ending names the format, one of .json, .jsonl, .xml
+
+    error: -o ./a.json is given twice
+    ");
+}
+
+#[test]
+fn two_reports_in_one_file() {
+    let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test", "-o", "out/a.jsonl", "--trace", "out/./a.jsonl"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: --trace out/./a.jsonl is a file that -o names already
+    ");
+}
+
+#[test]
+fn a_report_that_cannot_be_written() {
+    let agent = echo_agent();
+    let project = Project::of(&agent)
+        .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n")
+        .file("taken", "a file, not a folder");
+    assert_snapshot!(shown(&project, &["test", "-o", "taken/report.json"]), @"
+    exit code: 3
+    ----- stdout -----
+
+    ----- stderr -----
+    error: cannot write taken/report.json: its folder cannot be made: File exists (os error 17)
+    ");
+    assert_snapshot!(shown(&project, &["test", "--trace", "."]), @"
+    exit code: 3
+    ----- stdout -----
+
+    ----- stderr -----
+    error: cannot write .: Is a directory (os error 21)
+    ");
+    assert_eq!(agent.requests().len(), 0, "nothing is run whose report would be lost");
+}
+
+/// A disk that fills up while the run goes on: the run goes on, and the exit code tells.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_report_that_can_no_longer_be_written() {
+    let agent = echo_agent();
+    let project = Project::of(&agent)
+        .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n");
+    std::os::unix::fs::symlink("/dev/full", project.workspace.path("full.jsonl")).expect("a link");
+    assert_snapshot!(shown(&project, &["test", "-o", "full.jsonl"]), @"
+    exit code: 3
+    ----- stdout -----
+    Hotseat 0.1.0 · 1 case from 1 suite · http://127.0.0.1:[PORT]/
+
+    ► a (1 turn) PASSED ([TIME])
+
+    1 case: 1 passed in [TIME]
+
+    ----- stderr -----
+    error: cannot write full.jsonl: No space left on device (os error 28)
+    ");
+}
+
+#[test]
+fn flags_that_do_not_exist_or_make_no_sense() {
+    let project = offline();
+    assert_snapshot!(shown(&project, &["test", "--paralell", "2"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: unexpected argument '--paralell' found
+
+      tip: a similar argument exists: '--parallel'
+
+    Usage: hotseat test --parallel <N> [PATH]...
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(shown(&project, &["test", "--parallel", "0"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: invalid value '0' for '--parallel <N>': a whole number from 1 to 10000 is needed
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(shown(&project, &["test", "--timeout", "soon"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: invalid value 'soon' for '--timeout <DURATION>': a duration is needed, for instance [TIME], [TIME] or [TIME]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(shown(&project, &["test", "--color", "pink"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: invalid value 'pink' for '--color <WHEN>'
+      [possible values: auto, always, never]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(shown(&project, &["tset"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: unrecognized subcommand 'tset'
+
+      tip: a similar subcommand exists: 'test'
+
+    Usage: hotseat [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(shown(&project, &["init", "--endpoint", "localhost:8000"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: --endpoint localhost:[PORT]: an address of HTTP is needed
+    ");
+}
+
+#[test]
+fn no_command_at_all_is_a_question() {
+    let output = offline().hotseat(&[]);
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("Usage: hotseat [OPTIONS] <COMMAND>"), "{output}");
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for args in [&["--help"][..], &["test", "--help"], &["--version"], &["help", "list"]] {
+        let output = offline().hotseat(args);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
+        assert!(output.stdout.contains("hotseat"), "{output}");
+    }
+}
+
+// The agent.
+
+#[test]
+fn nobody_at_the_address() {
+    let project = Project::with(&format!("target: {{ endpoint: '{}' }}\n", nobody()))
+        .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n");
+    assert_snapshot!(shown(&project, &["test"]), @r#"
+    exit code: 3
+    ----- stdout -----
+    Hotseat 0.1.0 · 1 case from 1 suite · http://127.0.0.1:[PORT]/
+
+    ► a (1 turn) FAILED ([TIME])
+      ├─ Turn 1: "hello" ([TIME])
+      └─ unreachable: cannot reach http://127.0.0.1:[PORT]/: Connection refused (os error 111)
+
+         --> a.test.yaml:1:7
+
+    1 case: 1 failed (1 error) in [TIME]
+
+    ----- stderr -----
+    "#);
+}
+
+// Colours.
+
+/// A run with everything that has a colour, and a mistake with some.
+#[track_caller]
+fn coloured(env: &[(&str, &str)], args: &[&str]) -> (bool, bool) {
+    let agent = FakeAgent::start(|request| Run::of(request).started().text("No.").finished());
+    let fails = "name: a\nturns: [{ user: hello, assert: { text: { must_match: 'yes' } } }]\n";
+    let run = |project: &Project| {
+        let command = project.command(&[&["test"], args].concat());
+        env.iter().fold(command, |command, (name, value)| command.env(name, value)).run()
+    };
+    let run_through = run(&Project::of(&agent).suite("a", fails));
+    assert_eq!(run_through.code, 1, "{run_through}");
+    let refused = run(&offline().suite("a", "name: a\n"));
+    assert_eq!(refused.code, 2, "{refused}");
+    (run_through.stdout.contains('\x1b'), refused.stderr.contains('\x1b'))
+}
+
+#[test]
+fn a_pipe_has_no_colours_unless_they_are_asked_for() {
+    assert_eq!(coloured(&[], &[]), (false, false));
+    assert_eq!(coloured(&[("NO_COLOR", "1")], &[]), (false, false));
+    assert_eq!(coloured(&[("TERM", "xterm-256color")], &[]), (false, false));
+    assert_eq!(coloured(&[], &["--color", "never"]), (false, false));
+    assert_eq!(coloured(&[], &["--color", "always"]), (true, true));
+    assert_eq!(coloured(&[("NO_COLOR", "1")], &["--color", "always"]), (true, true));
+}

@@ -1,0 +1,1007 @@
+//! Reports: files for machines, annotations, and what never stands in any of them.
+#![cfg(unix)]
+
+mod common;
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Output, Reply, Request, checkout};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use common::{LONG, Project, Tested, echo_agent, nobody};
+
+/// An agent that pays, or refuses, or breaks.
+fn shop(request: &Request) -> Reply {
+    let run = Run::of(request).started();
+    let charge = |run: Run, status: &str| {
+        run.tool(
+            "call-1",
+            "charge_card",
+            &json!({"amount": 42.5, "currency": "EUR"}),
+            Some(json!({"status": status})),
+        )
+    };
+    match request.last_user_text().as_str() {
+        "pay" => charge(run, "approved").text("Paid 42.50 EUR.").finished().into(),
+        "decline" => charge(run, "declined").text("Payment failed.").finished().into(),
+        "crash" => run.error("model exploded", Some("BOOM")).into(),
+        "hang" => run.hang().into(),
+        said => run.reasoning("Nothing to do.").text(&format!("You said: {said}")).finished().into(),
+    }
+}
+
+const SUITE: &str = "
+name: pays
+id: P-1
+turns:
+  - { user: hello, assert: { text: { must_match: hello } } }
+  - { user: pay }
+assert:
+  tools: { require: [{ name: charge_card, count: { exact: 1 }, result_match: approved }] }
+---
+name: is declined
+turns:
+  - user: decline
+    assert:
+      tools:
+        require: [{ name: charge_card, result_match: approved }]
+      text: { must_not_match: Paid }
+---
+name: crashes
+turns: [{ user: crash }]
+---
+name: hangs
+turns: [{ user: hang, timeout_ms: 100 }]
+---
+name: later
+skip: not ready
+turns: [{ user: hello }]
+";
+
+fn shop_project() -> (FakeAgent, Project) {
+    let agent = FakeAgent::start(shop);
+    let project = Project::of(&agent).suite("a", SUITE).suite("b", "name: other\nturns: [{ user: pay }]\n");
+    (agent, project)
+}
+
+/// A report without what differs from run to run: times, durations, ids and addresses.
+fn steady(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members.iter_mut() {
+                let time = ["_ms", "_at", "_ts"].iter().any(|end| key.ends_with(end)) || key == "timestamp";
+                match value {
+                    Value::Number(_) if time => *value = json!("[TIME]"),
+                    Value::String(_) if time => *value = json!("[WHEN]"),
+                    other => steady(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(steady),
+        Value::String(text) => *text = hotseat_testkit::redact(text, std::path::Path::new("/nowhere")),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[track_caller]
+fn lines(project: &Project, file: &str) -> Vec<Value> {
+    let text = project.workspace.read(file);
+    assert!(text.ends_with('\n'), "{text}");
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+// Files.
+
+#[test]
+fn json_holds_everything_in_the_order_of_the_cases() {
+    let (_agent, project) = shop_project();
+    let Tested { output, mut report } = project.test(&[]);
+    assert_eq!(output.code, 1, "{output}");
+    steady(&mut report);
+    assert_snapshot!(serde_json::to_string_pretty(&report).expect("JSON"), @r#"
+    {
+      "summary": {
+        "total": 6,
+        "passed": 2,
+        "failed": 3,
+        "skipped": 1,
+        "errors": 1,
+        "timeouts": 1,
+        "interrupted": false,
+        "duration_ms": "[TIME]"
+      },
+      "metadata": {
+        "version": "1.0",
+        "hotseat": "0.1.0",
+        "started_at": "[WHEN]",
+        "completed_at": "[WHEN]"
+      },
+      "results": [
+        {
+          "index": 0,
+          "id": "P-1",
+          "name": "pays",
+          "file": "a.test.yaml",
+          "line": 2,
+          "status": "passed",
+          "started_at": "[WHEN]",
+          "duration_ms": "[TIME]",
+          "total_turns": 2,
+          "turns": [
+            {
+              "turn": 1,
+              "status": "passed",
+              "input": "hello",
+              "input_source": "static",
+              "output": "You said: hello",
+              "messages": [
+                "You said: hello"
+              ],
+              "reasoning": [
+                "Nothing to do."
+              ],
+              "tool_calls": [],
+              "assertions": [
+                {
+                  "passed": true,
+                  "expected": "the agent says something that fits /hello/",
+                  "actual": "\"You said: hello\"",
+                  "file": "a.test.yaml",
+                  "line": 5,
+                  "column": 50
+                }
+              ],
+              "start_ts": "[TIME]",
+              "end_ts": "[TIME]",
+              "duration_ms": "[TIME]"
+            },
+            {
+              "turn": 2,
+              "status": "passed",
+              "input": "pay",
+              "input_source": "static",
+              "output": "Paid 42.50 EUR.",
+              "messages": [
+                "Paid 42.50 EUR."
+              ],
+              "tool_calls": [
+                {
+                  "id": "call-1",
+                  "name": "charge_card",
+                  "args": {
+                    "amount": 42.5,
+                    "currency": "EUR"
+                  },
+                  "result": {
+                    "status": "approved"
+                  },
+                  "started_ms": "[TIME]",
+                  "duration_ms": "[TIME]",
+                  "timestamp": "[TIME]"
+                }
+              ],
+              "assertions": [],
+              "start_ts": "[TIME]",
+              "end_ts": "[TIME]",
+              "duration_ms": "[TIME]"
+            }
+          ],
+          "assertions": [
+            {
+              "passed": true,
+              "expected": "charge_card with a result that fits /approved/ is called exactly once",
+              "actual": "called once: turn 2: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"approved\"}",
+              "file": "a.test.yaml",
+              "line": 8,
+              "column": 50
+            }
+          ]
+        },
+        {
+          "index": 1,
+          "id": "is declined",
+          "name": "is declined",
+          "file": "a.test.yaml",
+          "line": 10,
+          "status": "failed",
+          "failure": {
+            "kind": "assertion",
+            "fault": "agent",
+            "message": "does not hold: charge_card with a result that fits /approved/ is called",
+            "detail": "a.test.yaml:15:27: expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+          },
+          "started_at": "[WHEN]",
+          "duration_ms": "[TIME]",
+          "total_turns": 1,
+          "turns": [
+            {
+              "turn": 1,
+              "status": "failed",
+              "input": "decline",
+              "input_source": "static",
+              "output": "Payment failed.",
+              "messages": [
+                "Payment failed."
+              ],
+              "tool_calls": [
+                {
+                  "id": "call-1",
+                  "name": "charge_card",
+                  "args": {
+                    "amount": 42.5,
+                    "currency": "EUR"
+                  },
+                  "result": {
+                    "status": "declined"
+                  },
+                  "started_ms": "[TIME]",
+                  "duration_ms": "[TIME]",
+                  "timestamp": "[TIME]"
+                }
+              ],
+              "assertions": [
+                {
+                  "passed": false,
+                  "expected": "charge_card with a result that fits /approved/ is called",
+                  "actual": "0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
+                  "file": "a.test.yaml",
+                  "line": 15,
+                  "column": 27
+                },
+                {
+                  "passed": true,
+                  "expected": "the agent says nothing that fits /Paid/",
+                  "actual": "\"Payment failed.\"",
+                  "file": "a.test.yaml",
+                  "line": 16,
+                  "column": 31
+                }
+              ],
+              "start_ts": "[TIME]",
+              "end_ts": "[TIME]",
+              "duration_ms": "[TIME]"
+            }
+          ],
+          "assertions": []
+        },
+        {
+          "index": 2,
+          "id": "crashes",
+          "name": "crashes",
+          "file": "a.test.yaml",
+          "line": 18,
+          "status": "failed",
+          "failure": {
+            "kind": "agent_error",
+            "fault": "agent",
+            "message": "the agent failed: model exploded (BOOM)"
+          },
+          "started_at": "[WHEN]",
+          "duration_ms": "[TIME]",
+          "total_turns": 1,
+          "turns": [
+            {
+              "turn": 1,
+              "status": "error",
+              "input": "crash",
+              "input_source": "static",
+              "output": null,
+              "messages": [],
+              "tool_calls": [],
+              "error": {
+                "code": "BOOM",
+                "message": "model exploded"
+              },
+              "assertions": [],
+              "start_ts": "[TIME]",
+              "end_ts": "[TIME]",
+              "duration_ms": "[TIME]"
+            }
+          ],
+          "assertions": []
+        },
+        {
+          "index": 3,
+          "id": "hangs",
+          "name": "hangs",
+          "file": "a.test.yaml",
+          "line": 21,
+          "status": "failed",
+          "failure": {
+            "kind": "timeout",
+            "fault": "agent",
+            "message": "the turn timed out after 100 ms"
+          },
+          "started_at": "[WHEN]",
+          "duration_ms": "[TIME]",
+          "total_turns": 1,
+          "turns": [
+            {
+              "turn": 1,
+              "status": "error",
+              "input": "hang",
+              "input_source": "static",
+              "output": null,
+              "messages": [],
+              "tool_calls": [],
+              "error": {
+                "code": "timeout",
+                "message": "given up at its time limit"
+              },
+              "assertions": [],
+              "start_ts": "[TIME]",
+              "end_ts": "[TIME]",
+              "duration_ms": "[TIME]"
+            }
+          ],
+          "assertions": []
+        },
+        {
+          "index": 4,
+          "id": "later",
+          "name": "later",
+          "file": "a.test.yaml",
+          "line": 24,
+          "status": "skipped",
+          "skip_reason": "not ready",
+          "started_at": "[WHEN]",
+          "duration_ms": "[TIME]",
+          "total_turns": 0,
+          "turns": [],
+          "assertions": []
+        },
+        {
+          "index": 5,
+          "id": "other",
+          "name": "other",
+          "file": "b.test.yaml",
+          "line": 1,
+          "status": "passed",
+          "started_at": "[WHEN]",
+          "duration_ms": "[TIME]",
+          "total_turns": 1,
+          "turns": [
+            {
+              "turn": 1,
+              "status": "passed",
+              "input": "pay",
+              "input_source": "static",
+              "output": "Paid 42.50 EUR.",
+              "messages": [
+                "Paid 42.50 EUR."
+              ],
+              "tool_calls": [
+                {
+                  "id": "call-1",
+                  "name": "charge_card",
+                  "args": {
+                    "amount": 42.5,
+                    "currency": "EUR"
+                  },
+                  "result": {
+                    "status": "approved"
+                  },
+                  "started_ms": "[TIME]",
+                  "duration_ms": "[TIME]",
+                  "timestamp": "[TIME]"
+                }
+              ],
+              "assertions": [],
+              "start_ts": "[TIME]",
+              "end_ts": "[TIME]",
+              "duration_ms": "[TIME]"
+            }
+          ],
+          "assertions": []
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn json_lines_are_written_as_cases_end() {
+    let agent = FakeAgent::start(|request| {
+        let said = request.last_user_text();
+        let run = Run::of(request).started();
+        let run = if said == "second" { run.gate("open") } else { run };
+        run.text(&said).finished()
+    });
+    let project = Project::of(&agent)
+        .suite("a", "name: first\nturns: [{ user: first }]\n---\nname: second\nturns: [{ user: second }]\n");
+    let mut running =
+        project.command(&["test", "-o", "out.jsonl", "-o", "out.json", "--parallel", "1"]).spawn();
+    agent.wait_at_gate("open", LONG);
+    running.wait_for_stdout("► first");
+
+    let soon = lines(&project, "out.jsonl");
+    let types: Vec<&Value> = soon.iter().map(|line| &line["type"]).collect();
+    assert_eq!(types, ["start", "result"], "before the run has ended");
+    assert_eq!((&soon[0]["total"], &soon[0]["parallel"]), (&json!(2), &json!(1)));
+    assert_eq!((&soon[1]["name"], &soon[1]["status"]), (&json!("first"), &json!("passed")));
+
+    agent.release("open");
+    assert_eq!(running.wait().code, 0);
+    let all = lines(&project, "out.jsonl");
+    let types: Vec<&Value> = all.iter().map(|line| &line["type"]).collect();
+    assert_eq!(types, ["start", "result", "result", "summary"]);
+    // A result is the same in both files.
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("JSON");
+    for (line, result) in all[1..3].iter().zip(report["results"].as_array().expect("results")) {
+        let mut line = line.clone();
+        assert_eq!(line.as_object_mut().and_then(|line| line.remove("type")), Some(json!("result")));
+        assert_eq!(&line, result);
+    }
+    let summary = all[3].as_object().expect("a summary");
+    assert_eq!((&summary["total"], &summary["passed"]), (&json!(2), &json!(2)));
+}
+
+#[test]
+fn counts_add_up() {
+    let (_agent, project) = shop_project();
+    let tested = project.test(&[]);
+    let count = |what| tested.count(what);
+    assert_eq!((count("total"), count("passed"), count("failed"), count("skipped")), (6, 2, 3, 1));
+    assert_eq!((count("errors"), count("timeouts")), (1, 1), "of those that failed");
+}
+
+#[test]
+fn junit_is_well_formed_and_adds_up() {
+    let (_agent, project) = shop_project();
+    project.hotseat(&["test", "-o", "out.xml"]);
+    let report =
+        quick_junit::Report::deserialize_from_str(&project.workspace.read("out.xml")).expect("JUnit");
+    assert_eq!((report.tests, report.failures, report.errors), (6, 1, 2));
+    let suites: Vec<(&str, usize)> =
+        report.test_suites.iter().map(|suite| (suite.name.as_str(), suite.test_cases.len())).collect();
+    assert_eq!(suites, [("a.test.yaml", 5), ("b.test.yaml", 1)]);
+    let names: Vec<&str> = report.test_suites[0].test_cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names, ["pays", "is declined", "crashes", "hangs", "later"]);
+    let xml = project.workspace.read("out.xml");
+    for part in [
+        r#"type="assertion""#,
+        r#"type="agent_error""#,
+        r#"type="timeout""#,
+        r#"<skipped message="not ready"/>"#,
+        r#"file="a.test.yaml""#,
+        "Tool: charge_card({&quot;amount&quot;:42.5",
+    ] {
+        assert!(xml.contains(part), "{part}\n{xml}");
+    }
+}
+
+#[test]
+fn junit_takes_any_file_name() {
+    let agent = echo_agent();
+    let name = "<testsuite a=\"b\"> &amp; <testcase '.test.yaml";
+    let project = Project::of(&agent)
+        .file(name, "name: a\nturns: [{ user: hello }]\n---\nname: b\nturns: [{ user: hello }]\n")
+        .suite("z", "name: c\nturns: [{ user: hello }]\n");
+    assert_eq!(project.hotseat(&["test", "-o", "out.xml"]).code, 0);
+    let report =
+        quick_junit::Report::deserialize_from_str(&project.workspace.read("out.xml")).expect("JUnit");
+    let found =
+        report.test_suites.iter().map(|suite| (suite.name.as_str(), suite.tests, suite.test_cases.len()));
+    assert_eq!(found.collect::<Vec<_>>(), [(name, 2, 2), ("z.test.yaml", 1, 1)]);
+    assert_eq!(report.test_suites[0].test_cases[1].classname.as_deref(), Some(name));
+}
+
+#[test]
+fn several_reports_are_written_at_once() {
+    let (_agent, project) = shop_project();
+    let files = ["deep/down/out.json", "out.jsonl", "out.ndjson", "deep/OUT.XML"];
+    let arguments: Vec<&str> =
+        ["test"].into_iter().chain(files.iter().flat_map(|file| ["-o", file])).collect();
+    let output = project.hotseat(&arguments);
+    assert_eq!(output.code, 1, "{output}");
+    let json: Value = serde_json::from_str(&project.workspace.read(files[0])).expect("JSON");
+    assert_eq!(json["results"].as_array().map(Vec::len), Some(6));
+    assert_eq!(lines(&project, files[1]).len(), 8);
+    assert_eq!(lines(&project, files[2]).len(), 8);
+    assert!(project.workspace.read(files[3]).starts_with("<?xml"));
+}
+
+#[test]
+fn reports_are_whole_when_nothing_could_be_run() {
+    let (_agent, project) = shop_project();
+    project
+        .workspace
+        .file("hotseat.yaml", "target: { endpoint: 'http://127.0.0.1:9/', start: { command: ['false'] } }\n");
+    let output = project.hotseat(&["test", "-o", "out.json", "-o", "out.jsonl", "-o", "out.xml"]);
+    assert_eq!(output.code, 3, "{output}");
+    let json: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("JSON");
+    assert_eq!((&json["summary"]["total"], &json["results"]), (&json!(0), &json!([])));
+    assert_eq!(lines(&project, "out.jsonl").len(), 1);
+    quick_junit::Report::deserialize_from_str(&project.workspace.read("out.xml")).expect("JUnit");
+}
+
+#[test]
+fn a_trace_holds_what_the_agent_sent() {
+    let (_agent, project) = shop_project();
+    project.hotseat(&["test", "--trace", "trace.jsonl", "--run", "^pays$"]);
+    let trace = lines(&project, "trace.jsonl");
+    assert_eq!(
+        (&trace[0]["type"], &trace[0]["id"], &trace[0]["status"]),
+        (&json!("case"), &json!("P-1"), &json!("passed"))
+    );
+    let sequence: Vec<u64> = trace[1..].iter().filter_map(|event| event["sequence"].as_u64()).collect();
+    assert_eq!(sequence, (1..=sequence.len() as u64).collect::<Vec<_>>(), "numbered from 1 without a gap");
+    let raw = trace.iter().filter(|event| event["type"] == "raw");
+    let raw: Vec<&str> = raw.filter_map(|event| event["payload"]["event"]["type"].as_str()).collect();
+    let (first, last) = (raw.first(), raw.last());
+    assert_eq!((first, last), (Some(&"RUN_STARTED"), Some(&"RUN_FINISHED")), "{raw:?}");
+    assert!(raw.contains(&"TOOL_CALL_RESULT"), "{raw:?}");
+}
+
+/// The same words of an agent come to the same report, but for times and ids.
+#[test]
+fn reports_are_the_same_for_the_same_conversations() {
+    let (_agent, project) = shop_project();
+    let mut reports = ["1", "1", "8"].map(|parallel| {
+        let mut report = project.test(&["--parallel", parallel]).report;
+        steady(&mut report);
+        serde_json::to_string_pretty(&report).expect("JSON")
+    });
+    assert_eq!(reports[0], reports[1]);
+    assert_eq!(reports[0], reports[2], "the order in which cases end is not the order of the report");
+    // Another word is another report.
+    let other = FakeAgent::start(|request| match request.last_user_text().as_str() {
+        "pay" => Run::of(request).started().text("Paid 42.51 EUR.").finished().into(),
+        _ => shop(request),
+    });
+    let project = Project::of(&other).suite("a", SUITE).suite("b", "name: other\nturns: [{ user: pay }]\n");
+    let mut report = project.test(&[]).report;
+    steady(&mut report);
+    reports[1] = serde_json::to_string_pretty(&report).expect("JSON");
+    assert_ne!(reports[0], reports[1]);
+}
+
+// GitHub.
+
+#[test]
+fn each_failed_case_is_annotated_once() {
+    let (_agent, project) = shop_project();
+    let output = project.command(&["test", "--parallel", "1"]).env("GITHUB_ACTIONS", "true").run();
+    let annotations: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("::")).collect();
+    assert_snapshot!(annotations.join("\n"), @r#"
+    ::error file=a.test.yaml,line=15,col=27,title=is declined::does not hold: charge_card with a result that fits /approved/ is called%0Aa.test.yaml:15:27: expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
+    ::error file=a.test.yaml,line=18,col=7,title=crashes::the agent failed: model exploded (BOOM)
+    ::error file=a.test.yaml,line=21,col=7,title=hangs::the turn timed out after 100 ms
+    "#);
+    // Nobody else gets any.
+    assert!(!project.hotseat(&["test"]).stdout.contains("::error"));
+}
+
+#[test]
+fn annotations_are_placed_in_the_repository() {
+    let agent = FakeAgent::start(shop);
+    let project = Project::empty()
+        .file(
+            "sub/hotseat.yaml",
+            &format!(
+                "target:\n  endpoint: {}\n  assert:\n    tools: {{ forbid: [charge_card] }}\n",
+                agent.url()
+            ),
+        )
+        .file(
+            "sub/tests/a.test.yaml",
+            "name: own\nturns: [{ user: hello, assert: { text: { must_match: bye } } }]\n",
+        )
+        .file("sub/tests/b.test.yaml", "name: inherited\nturns: [{ user: pay }]\n");
+    let output = project
+        .command(&["test", "--parallel", "1"])
+        .cwd("sub")
+        .env("GITHUB_ACTIONS", "true")
+        .env("GITHUB_WORKSPACE", project.workspace.root())
+        .run();
+    let annotations: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("::error")).collect();
+    assert_eq!(annotations.len(), 2, "{output}");
+    assert!(
+        annotations[0].starts_with("::error file=sub/tests/a.test.yaml,line=2,col=54,title=own::"),
+        "{output}"
+    );
+    assert!(
+        annotations[1].starts_with("::error file=sub/hotseat.yaml,line=4,col=23,title=inherited::"),
+        "{output}"
+    );
+}
+
+// Words of others.
+
+/// Everything a terminal, a CI server or a parser of XML could take for more than text.
+const HOSTILE: &str = "\x1b[31mred\x1b[0m\x1b]0;title\x07\r\x1b[2K\u{9b}31m\u{202e}\n::error file=a::pwned\n  ::set-output name=a::b\n##[error]pwned <b>&amp;\"']]></b>\u{0}\u{fffe} 100%";
+
+fn hostile(request: &Request) -> Reply {
+    let run = Run::of(request).started();
+    match request.last_user_text().as_str() {
+        "error" => run.error(HOSTILE, Some(HOSTILE)).into(),
+        "body" => Reply::text(500, HOSTILE),
+        "interrupt" => {
+            run.interrupted(vec![json!({"id": HOSTILE, "reason": HOSTILE, "message": HOSTILE})]).into()
+        }
+        "unknown" => run.raw_event(json!({"type": HOSTILE})).text("hm").finished().into(),
+        _ => run
+            .text(HOSTILE)
+            .tool("c", &format!("::error::{HOSTILE}"), &json!({ HOSTILE: HOSTILE }), Some(json!(HOSTILE)))
+            .tool("d", "charge_card", &json!({ "a": HOSTILE }), Some(json!(HOSTILE)))
+            .reasoning(HOSTILE)
+            .finished()
+            .into(),
+    }
+}
+
+fn hostile_project(agent: &FakeAgent) -> Project {
+    let case = |user: &str| {
+        format!(
+            "---\nname: \"{user} %0A\\n::error::x\"\nturns: [{{ user: {user}, assert: {{ text: {{ must_match: '^$' }} }} }}]\n"
+        )
+    };
+    let hook = "---\nname: hook\nhooks: [{ cmd: [sh, hook.sh] }]\nturns: [{ user: a }]\n";
+    let calls = "---\nname: calls\nturns: [{ user: say }]\nassert: { tools: { forbid: [charge_card] } }\n";
+    let suite: String =
+        ["error", "body", "interrupt", "unknown", "say"].iter().map(|user| case(user)).collect();
+    Project::of(agent).suite("a", &format!("{suite}{hook}{calls}")).file(
+        "hook.sh",
+        "printf '\\033[31m\\n::error::x\\n##[error]y\\r\\n'; printf '\\n::error::z\\n' >&2; exit 1\n",
+    )
+}
+
+#[test]
+fn nothing_that_others_say_steers_the_console() {
+    let agent = FakeAgent::start(hostile);
+    let project = hostile_project(&agent);
+    for width in ["40", "80", "200"] {
+        let Output { stdout, stderr, code, .. } =
+            project.command(&["test", "-v"]).env("COLUMNS", width).run();
+        assert_eq!(code, 1);
+        for text in [&stdout, &stderr] {
+            let bad = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+            assert_eq!(bad, None, "{text:?}");
+            for line in text.lines() {
+                assert!(!line.trim_start().starts_with("::") && !line.contains("##["), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn annotations_are_commands_of_ours_only() {
+    let agent = FakeAgent::start(hostile);
+    let project = hostile_project(&agent);
+    let output = project.command(&["test"]).env("GITHUB_ACTIONS", "true").run();
+    let commands: Vec<&str> =
+        output.stdout.lines().filter(|line| line.trim_start().starts_with("::")).collect();
+    assert_eq!(commands.len(), 7, "{output}");
+    for command in commands {
+        assert!(command.starts_with("::error file=a.test.yaml,line="), "{command}");
+        assert!(!command.chars().any(char::is_control), "{command:?}");
+    }
+    assert!(output.stdout.contains("title=say %250A%0A%3A%3Aerror%3A%3Ax::"), "{output}");
+}
+
+#[test]
+fn hostile_words_are_data_in_reports() {
+    let agent = FakeAgent::start(hostile);
+    let project = hostile_project(&agent);
+    let tested = project.test(&["-o", "out.xml", "-o", "out.jsonl"]);
+    let said =
+        tested.report["results"].as_array().expect("results").iter().find(|result| result["name"] == "calls");
+    let turn = &said.expect("the case")["turns"][0];
+    assert_eq!(
+        (&turn["output"], &turn["tool_calls"][1]["result"]),
+        (&json!(HOSTILE), &json!(HOSTILE)),
+        "kept whole"
+    );
+    let xml = project.workspace.read("out.xml");
+    let report = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");
+    assert_eq!((report.tests, report.failures + report.errors), (7, 7));
+    assert!(!xml.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')), "{xml:?}");
+    assert_eq!(lines(&project, "out.jsonl").len(), 9);
+}
+
+// Secrets.
+
+/// Long enough to be split over several deltas.
+const SECRET: &str = "sk-live-0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// One that is nowhere but where a test puts it.
+const OTHER_SECRET: &str = "pw-9876543210zyxwvutsrqponmlkjihgfedcba";
+
+/// Gives away what it was told in the header, in every way an agent can.
+fn blabbing(request: &Request) -> Reply {
+    let secret =
+        request.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_string();
+    let secret =
+        if secret.is_empty() { request.header("x-key").unwrap_or_default().to_string() } else { secret };
+    let run = Run::of(request).started();
+    let words = request.last_user_text();
+    match words.split(' ').next().unwrap_or_default() {
+        "text" => run.text(&format!("The token is {secret}.")).finished().into(),
+        "chunks" => run.text_chunks(&format!("The token is {secret}.")).finished().into(),
+        "call" => run.tool("c", "login", &json!({ "token": secret }), Some(json!({ "used": [secret] }))).finished().into(),
+        "callchunks" => run.tool_chunks("c", "login", &json!({ "token": secret }), Some(json!(secret))).finished().into(),
+        "name" => run.tool(&secret, &secret, &json!({}), None).finished().into(),
+        "broken" => run
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "login"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": format!("{{\"token\": \"{}", &secret[..20])}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": &secret[20..]}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
+            .finished()
+            .into(),
+        "state" => run.state(json!({ "token": secret })).custom(&secret, json!([secret])).finished().into(),
+        "delta" => run
+            .state(json!({}))
+            .delta(json!([{"op": "add", "path": "/token", "value": secret}]))
+            .finished()
+            .into(),
+        "thought" => run.reasoning(&secret).finished().into(),
+        "snapshot" => run.messages_snapshot(vec![json!({"id": "m", "role": "assistant", "content": secret})]).finished().into(),
+        "error" => run.error(&format!("bad token {secret}"), Some(&secret)).into(),
+        "body" => Reply::json(401, &json!({ "token": secret })),
+        "page" => Reply::status(200).header("content-type", "text/html").bytes(format!("<b>{secret}</b>")),
+        "garbage" => Reply::sse().bytes(format!("data: {secret}\n\n")),
+        "cut" => Reply::sse().bytes(format!("data: {{\"token\": \"{secret}")),
+        "interrupt" => run.interrupted(vec![json!({"id": "i", "reason": secret, "message": secret})]).into(),
+        "unknown" => run.raw_event(json!({"type": secret})).finished().into(),
+        "moved" => Reply::status(307).header("location", &format!("http://127.0.0.1:9/?token={secret}")),
+        other => panic!("{other} gives nothing away"),
+    }
+}
+
+const WAYS: [&str; 18] = [
+    "text",
+    "chunks",
+    "call",
+    "callchunks",
+    "name",
+    "broken",
+    "state",
+    "delta",
+    "thought",
+    "snapshot",
+    "error",
+    "body",
+    "page",
+    "garbage",
+    "cut",
+    "interrupt",
+    "unknown",
+    "moved",
+];
+
+/// A case for each way, with checks that show what was found.
+fn blabbing_suite(hooks: &str) -> String {
+    let case = |way: &&str| {
+        format!(
+            "
+name: {way}
+{hooks}
+turns:
+  - user: {way} please
+    assert:
+      text: {{ must_match: impossible }}
+      tools: {{ require: [{{ name: login, args_match: {{ token: impossible }} }}] }}
+"
+        )
+    };
+    WAYS.iter().map(case).collect::<Vec<_>>().join("---\n")
+}
+
+/// Runs the suite with every kind of output; none of them may hold the secret.
+#[track_caller]
+fn kept_secret(project: &Project, env: &[(&str, &str)]) {
+    let outputs = ["out/report.json", "out.jsonl", "out.xml", "trace.jsonl"];
+    let arguments = ["-v", "-o", outputs[1], "-o", outputs[2], "--trace", outputs[3]];
+    let env = [&[("GITHUB_ACTIONS", "true")], env].concat();
+    let tested = project.test_in(&env, &arguments);
+    assert_eq!(tested.output.code, 1, "{}", tested.output);
+    assert_eq!(tested.count("failed"), WAYS.len() as u64, "{}", tested.output);
+    let mut all = vec![("stdout", tested.output.stdout.clone()), ("stderr", tested.output.stderr.clone())];
+    all.extend(outputs.map(|file| (file, project.workspace.read(file))));
+    for (name, text) in &all {
+        // The console breaks lines, and cuts them.
+        let joined: String = text.split_whitespace().filter(|word| !matches!(*word, "│" | "|")).collect();
+        for text in [text, &joined] {
+            let found = text.find(&SECRET[..24]);
+            let around = found.map(|at| &text[text.floor_char_boundary(at.saturating_sub(400))..at + 24]);
+            assert_eq!(around, None, "{name} tells the secret");
+        }
+    }
+    assert!(all[0].1.contains("[redacted:"), "{}", tested.output);
+}
+
+#[test]
+fn a_token_of_the_environment_in_a_header_is_never_told() {
+    let agent = FakeAgent::start(blabbing);
+    let target =
+        format!("target: {{ endpoint: '{}', headers: {{ X-Key: '${{ENV.PLAIN_NAME}}' }} }}\n", agent.url());
+    kept_secret(&Project::with(&target).suite("a", &blabbing_suite("")), &[("PLAIN_NAME", SECRET)]);
+}
+
+#[test]
+fn a_token_written_in_a_header_is_never_told() {
+    let agent = FakeAgent::start(blabbing);
+    let target = format!(
+        "target:\n  endpoint: '{}'\n  headers: {{ Authorization: 'Bearer {SECRET}' }}\n",
+        agent.url()
+    );
+    kept_secret(&Project::with(&target).suite("a", &blabbing_suite("")), &[]);
+}
+
+#[test]
+fn a_token_that_a_hook_gave_is_never_told() {
+    let agent = FakeAgent::start(blabbing);
+    let target =
+        format!("target: {{ endpoint: '{}', headers: {{ X-Key: '${{SHOP_TOKEN}}' }} }}\n", agent.url());
+    let hooks = format!("hooks: [{{ cmd: [echo, '{{\"SHOP_TOKEN\":\"{SECRET}\"}}'] }}]");
+    kept_secret(&Project::with(&target).suite("a", &blabbing_suite(&hooks)), &[]);
+}
+
+#[test]
+fn what_the_project_calls_a_secret_is_never_told() {
+    let agent = FakeAgent::start(blabbing);
+    let target = format!(
+        "secrets: [ANYTHING]\ntarget: {{ endpoint: '{}', headers: {{ X-Key: '${{ANYTHING}}' }} }}\n",
+        agent.url()
+    );
+    let hooks = format!("hooks: [{{ cmd: [echo, '{{\"ANYTHING\":\"{SECRET}\"}}'] }}]");
+    kept_secret(&Project::with(&target).suite("a", &blabbing_suite(&hooks)), &[]);
+}
+
+/// A secret that is cut into pieces can be put together again by whoever reads all of them.
+#[test]
+#[ignore = "defect: raw deltas in a trace are redacted one by one"]
+fn the_pieces_of_a_secret_are_no_way_around() {
+    let agent = FakeAgent::start(blabbing);
+    let target = format!(
+        "target:\n  endpoint: '{}'\n  headers: {{ Authorization: 'Bearer {SECRET}' }}\n",
+        agent.url()
+    );
+    let project = Project::with(&target).suite("a", &blabbing_suite(""));
+    project.hotseat(&["test", "--trace", "trace.jsonl"]);
+    let mut pieces = String::new();
+    for event in lines(&project, "trace.jsonl") {
+        pieces.push_str(event["payload"]["event"]["delta"].as_str().unwrap_or_default());
+    }
+    assert!(!pieces.is_empty() && !pieces.contains(SECRET), "{pieces}");
+}
+
+/// No output of a run holds the secret, which the environment has as `API_TOKEN`.
+#[track_caller]
+fn never_told(project: &Project) -> String {
+    let outputs = ["out/report.json", "out.jsonl", "out.xml", "trace.jsonl"];
+    let arguments = ["-v", "-o", outputs[1], "-o", outputs[2], "--trace", outputs[3]];
+    let tested = project.test_in(&[("API_TOKEN", SECRET), ("GITHUB_ACTIONS", "true")], &arguments);
+    let files = outputs.map(|file| format!("{file}: {}", project.workspace.read(file))).join("\n");
+    let all = format!("{}{files}", tested.output);
+    let told: Vec<&str> =
+        all.lines().filter(|line| line.contains(SECRET) || line.contains(OTHER_SECRET)).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    all
+}
+
+/// The same for a suite, with an agent that repeats what it is told.
+#[track_caller]
+fn never_told_by(suite: &str) {
+    let agent = echo_agent();
+    let all = never_told(&Project::of(&agent).suite("a", suite));
+    assert!(all.contains("[redacted:"), "nothing was there to be told: {all}");
+}
+
+#[test]
+fn what_the_user_says_tells_no_secret() {
+    never_told_by(
+        "name: a\nturns: [{ user: 'I am ${ENV.API_TOKEN}', assert: { text: { must_match: x } } }]\n",
+    );
+}
+
+#[test]
+fn a_pattern_tells_no_secret() {
+    never_told_by(
+        "name: a\nturns: [{ user: a, assert: { text: { must_match: 'not ${ENV.API_TOKEN}' } } }]\n",
+    );
+}
+
+#[test]
+fn state_and_thread_tell_no_secret() {
+    never_told_by(
+        "name: a\nstate: { token: '${ENV.API_TOKEN}' }\nthreadId: '${ENV.API_TOKEN}'\nturns: [{ user: a }]\n",
+    );
+}
+
+#[test]
+#[ignore = "defect: name and id of a case are not redacted"]
+fn a_case_named_after_a_secret_does_not_tell_it() {
+    never_told_by("name: 'with ${ENV.API_TOKEN}'\nid: 'id-${ENV.API_TOKEN}'\nturns: [{ user: a }]\n");
+}
+
+#[test]
+#[ignore = "defect: the reason to skip is not redacted"]
+fn a_reason_to_skip_tells_no_secret() {
+    never_told_by("name: a\nskip: 'no ${ENV.API_TOKEN}'\nturns: [{ user: a }]\n");
+}
+
+#[test]
+fn a_hook_that_fails_tells_no_secret() {
+    never_told_by(
+        "name: a\nhooks: [{ cmd: [sh, -c, 'echo $API_TOKEN; echo $API_TOKEN >&2; exit 1'] }]\nturns: [{ user: a }]\n",
+    );
+    never_told_by("name: a\nhooks: [{ cmd: [no-such-program, '${ENV.API_TOKEN}'] }]\nturns: [{ user: a }]\n");
+}
+
+/// Its address is known only when its hooks have run.
+#[test]
+#[ignore = "defect: without a bound target a hook's failure is not redacted"]
+fn a_hook_that_fails_tells_no_secret_where_the_target_differs_from_case_to_case() {
+    let agent = echo_agent();
+    let suite = "name: a\nhooks: [{ cmd: [sh, -c, 'echo $API_TOKEN; exit 1'] }]\nturns: [{ user: a }]\n";
+    let target = format!("target: {{ endpoint: '{}${{SHOP}}' }}\n", agent.url());
+    never_told(&Project::with(&target).suite("a", suite));
+}
+
+#[test]
+#[ignore = "defect: what earlier hooks gave is not redacted in the failure of a later one"]
+fn a_hook_that_was_given_a_secret_by_another_does_not_tell_it() {
+    let gives = format!("{{ cmd: [echo, '{{\"OTHER_TOKEN\":\"{OTHER_SECRET}\"}}'] }}");
+    let fails = "{ cmd: [sh, -c, 'echo $1; exit 1', sh, '${OTHER_TOKEN}'] }";
+    never_told_by(&format!("name: a\nhooks: [{gives}, {fails}]\nturns: [{{ user: a }}]\n"));
+}
+
+#[test]
+#[ignore = "defect: the address is not redacted in the first line of the console"]
+fn the_address_tells_no_secret() {
+    let agent = echo_agent();
+    let target = format!("target: {{ endpoint: '{}?key=${{ENV.API_TOKEN}}' }}\n", agent.url());
+    never_told(&Project::with(&target).suite("a", "name: a\nturns: [{ user: a }]\n"));
+    let target = "target: { endpoint: 'http://user:${ENV.API_TOKEN}@127.0.0.1:9/' }\n";
+    never_told(&Project::with(target).suite("a", "name: a\nturns: [{ user: a }]\n"));
+}
+
+#[test]
+fn a_check_of_the_target_tells_no_secret() {
+    let agent = echo_agent();
+    let target = format!(
+        "target:\n  endpoint: '{}'\n  assert: {{ text: {{ must_match: 'x${{ENV.API_TOKEN}}' }} }}\n",
+        agent.url()
+    );
+    never_told(&Project::with(&target).suite("a", "name: a\nturns: [{ user: a }]\n"));
+}
+
+/// It was reached once, and is gone when the second case asks: its last output is shown.
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "defect: the last output of a started agent is not redacted"]
+fn an_agent_that_died_does_not_tell_a_secret_with_its_last_words() {
+    let url = nobody();
+    let port = url.trim_matches('/').rsplit(':').next().expect("a port").to_string();
+    let script = format!(
+        "echo $$ > pid\n'{}' --port {port} &\nagent=$!\nread x < die\nkill -9 $agent\nwait\necho key was $API_TOKEN\nexit 1\n",
+        checkout::binary().display()
+    );
+    let hook = "echo now > die\nwhile ! grep -q 'State:.Z' /proc/$(cat pid)/status; do :; done\n";
+    let project = Project::with(&format!(
+        "target: {{ endpoint: '{url}', start: {{ command: [sh, agent.sh], ready: '{url}health' }} }}\n"
+    ))
+    .file("agent.sh", &script)
+    .file("kill.sh", hook)
+    .suite("a", "name: a\nhooks: [{ cmd: [sh, kill.sh] }]\nturns: [{ user: pay }]\n");
+    assert_eq!(project.workspace.run("mkfifo", &["die"]).code, 0);
+    let all = never_told(&project);
+    assert!(all.contains("key was"), "{all}");
+}
+
+#[test]
+#[ignore = "defect: the last output of a started agent is not redacted"]
+fn an_agent_that_was_started_does_not_tell_a_secret_with_its_last_words() {
+    let target = "
+target:
+  endpoint: http://127.0.0.1:9/
+  start: { command: [sh, -c, 'echo key is $API_TOKEN; exit 1'] }
+";
+    let project = Project::with(target).suite("a", "name: a\nturns: [{ user: a }]\n");
+    let output = project.command(&["test"]).env("API_TOKEN", SECRET).run();
+    assert!(output.code == 3 && output.stderr.contains("key is"), "{output}");
+    assert!(!output.stderr.contains(SECRET), "{output}");
+}
