@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use hotseat::adapters::http::{Http, without_credentials};
+use hotseat::adapters::http::Http;
 use hotseat::config::{Project, StartedAgent};
 use hotseat::document::Diagnostic;
 use hotseat::report::{self, Console, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count};
@@ -74,7 +74,15 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             return Exit::Broken;
         }
     };
-    let ended = runtime.block_on(hold_all(&plan, &project, outside, &http, options, &mut reporters));
+    let ended = runtime.block_on(async {
+        let (wishes, control) = watch::channel(Control::Run);
+        let signals = Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
+        tokio::select! {
+            ended = hold_all(&plan, &project, outside, &http, options, control, &mut reporters) => ended,
+            // The person at the keyboard has asked three times. What is dropped here ends its processes.
+            () = signals.pass_on(wishes) => Ok(Summary { interrupted: true, ..Summary::default() }),
+        }
+    });
     let not_written = reporters.errors;
     // Tasks that are stuck in something uninterruptible must not keep the program.
     runtime.shutdown_background();
@@ -107,17 +115,15 @@ async fn hold_all(
     outside: Arc<Outside>,
     http: &Http,
     options: Options,
+    control: watch::Receiver<Control>,
     reporters: &mut Reporters,
 ) -> Result<Summary, Vec<Diagnostic>> {
-    let (wishes, control) = watch::channel(Control::Run);
-    let signals = Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
-    tokio::spawn(signals.pass_on(wishes));
     let mut agent = None;
     if let Some(start) = &project.start {
         let mut interrupted = control.clone();
         let (started_at, clock) = (wall_millis(), std::time::Instant::now());
         let started = tokio::select! {
-            started = StartedAgent::start(start, project.environment(), http) => Some(started),
+            started = StartedAgent::start(start, project.environment(), project.redactor(), http) => Some(started),
             // Dropping what was being started ends it.
             Ok(_) = interrupted.changed() => None,
         };
@@ -225,5 +231,5 @@ fn reporters(args: &TestArgs, world: &World, outside: &Outside) -> Result<Report
 }
 
 fn target_shown(outside: &Outside) -> String {
-    outside.endpoint().map_or_else(|| "a target for each case".to_string(), without_credentials)
+    outside.shown_endpoint().unwrap_or_else(|| "a target for each case".to_string())
 }

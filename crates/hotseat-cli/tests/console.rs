@@ -85,7 +85,6 @@ fn a_run_that_passes_takes_a_line_for_each_case() {
     2 cases: 1 passed, 1 skipped in [TIME]
 
     ----- stderr -----
-    note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:5:7)
     ");
 }
 

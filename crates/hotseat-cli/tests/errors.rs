@@ -187,7 +187,7 @@ assert:
     7 |     timeout_ms: 0
       |                 ^
 
-    error: `assert` must be false, found true
+    error: `assert` must be false or a mapping, found true
      --> a.test.yaml:8:13
       |
     8 |     assert: true
@@ -244,6 +244,12 @@ assert:
     ----- stdout -----
 
     ----- stderr -----
+    error: a cancelled interrupt has no `payload`
+     --> a.test.yaml:3:63
+      |
+    3 | turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
+      |                                                               ^
+
     error: an answer has either `content` or `error`
      --> a.test.yaml:4:36
       |
@@ -261,12 +267,6 @@ assert:
       |
     4 | ... error: no }, { once: true }] }, { name: confirm }]
       |                                             ^^^^^^^
-
-    error: a cancelled interrupt has no `payload`
-     --> a.test.yaml:3:63
-      |
-    3 | turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
-      |                                                               ^
 
     error: `exact` goes without `min` and `max`
      --> a.test.yaml:8:36
@@ -475,12 +475,6 @@ turns:
     ----- stdout -----
 
     ----- stderr -----
-    error: this pattern does not compile: invalid character class range, the start must be <= the end
-     --> a.test.yaml:7:59
-      |
-    7 |       tools: { forbid_calls: [{ name: x, args_match: { a: '[z-a]' } }] }
-      |                                                           ^^^^^^^
-
     error: this pattern does not compile: unclosed group
      --> a.test.yaml:6:28
       |
@@ -492,6 +486,12 @@ turns:
       |
     6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
       |                                         ^^^^^^^^^^^^^^^
+
+    error: this pattern does not compile: invalid character class range, the start must be <= the end
+     --> a.test.yaml:7:59
+      |
+    7 |       tools: { forbid_calls: [{ name: x, args_match: { a: '[z-a]' } }] }
+      |                                                           ^^^^^^^
     ");
 }
 
@@ -515,6 +515,12 @@ turns:
     4 |   - user: 'order ${ORDER} of ${ENV.SHOP}'
       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
+    error: environment variable `SHOP` is not set
+     --> a.test.yaml:4:11
+      |
+    4 |   - user: 'order ${ORDER} of ${ENV.SHOP}'
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
     error: `${` without its `}`; to mean the text itself write `$${`
      --> a.test.yaml:5:11
       |
@@ -528,12 +534,6 @@ turns:
       |           ^^^^^^^^^^^^^^^^^
 
     error: variable `HOME` is not defined; for the environment variable write `${ENV.HOME}`
-     --> a.test.yaml:7:35
-      |
-    7 |     assert: { text: { must_match: '${HOME}' } }
-      |                                   ^^^^^^^^^
-
-    error: this pattern does not compile: repetition quantifier expects a valid decimal
      --> a.test.yaml:7:35
       |
     7 |     assert: { text: { must_match: '${HOME}' } }

@@ -507,7 +507,6 @@ fn an_agent_that_dies_before_it_answers() {
 }
 
 #[test]
-#[ignore = "defect: its output is shown before all of it was read"]
 fn an_agent_that_dies_is_quoted() {
     // Once is not enough to see it: what was printed last is lost now and then.
     for _ in 0..20 {

@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("adapters", &["session"]),
     ("cases", &["checks", "document", "session"]),
     ("config", &["adapters", "cases", "document", "process", "session"]),
-    ("run", &["adapters", "cases", "config", "document", "session"]),
+    ("run", &["adapters", "cases", "checks", "config", "document", "session"]),
     ("report", &["document", "run", "session"]),
 ];
 

@@ -14,7 +14,7 @@ use super::script::{client_tools, interrupt_answers};
 use super::shape::{CASE, EXPECTED_ERROR, HOOK, TURN};
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, Pattern};
-use crate::document::{Diagnostics, Kind, Map, Node, Place, Source, View, check};
+use crate::document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 use crate::session::{ClientTool, InterruptAnswer};
 
 /// One test.
@@ -199,14 +199,16 @@ fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Di
     let map = Map::of(node, source, &CASE).expect("the shape was checked");
     let inherited = &document.inherited;
     let every_turn = Block::read(map.get("turn_assert"), &mut mistakes).over(&inherited.turn);
-    let name = map.text("name").unwrap_or_default().to_string();
+    // These are shown wherever the case is; what hooks give is not in them yet.
+    let shown = |text: &str| variables.redactor.text(text).into_owned();
+    let name = shown(map.text("name").unwrap_or_default());
     let turns = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
     let case = Case {
-        id: map.text("id").map_or_else(|| name.clone(), str::to_string),
+        id: map.text("id").map_or_else(|| name.clone(), shown),
         place: map.place_of("name").unwrap_or_else(|| map.place()),
         name,
         skip: match (map.bool("skip"), map.text("skip")) {
-            (_, Some(reason)) => Some(reason.to_string()),
+            (_, Some(reason)) => Some(shown(reason)),
             (Some(true), None) => Some("`skip: true`".to_string()),
             (Some(false) | None, None) => None,
         },
@@ -223,7 +225,16 @@ fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Di
         checks: Block::read(map.get("assert"), &mut mistakes).over(&inherited.case).checks(),
         document: document.clone(),
     };
-    if mistakes.is_empty() { Ok(case) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(case) } else { Err(in_order(mistakes)) }
+}
+
+/// Mistakes in the order of the file, whichever step has found them.
+fn in_order(mistakes: Diagnostics) -> Diagnostics {
+    let mut all: Vec<Diagnostic> = mistakes.into_iter().collect();
+    all.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| place.span.start));
+    let mut ordered = Diagnostics::new();
+    ordered.extend(all);
+    ordered
 }
 
 fn turn(map: &Map<'_>, inherited: &Block, mistakes: &mut Diagnostics) -> Turn {

@@ -48,7 +48,11 @@ pub fn interpolate(node: &mut Node, kind: &Kind, variables: Variables<'_>, sourc
         (Value::String(text), kind) if text.contains("${") => match filled(text, kind, variables) {
             Ok(Filled::Text(text)) => node.value = Value::String(text),
             Ok(Filled::Json(json)) => node.value = from_json(json, &node.span),
-            Err(words) => mistakes.push(Diagnostic::new(words).at(place)),
+            Err(all) => {
+                mistakes.extend(all.into_iter().map(|words| Diagnostic::new(words).at(place.clone())));
+                // Whatever this text should become, what it is now would only be complained about once more.
+                node.value = Value::String("undefined".to_string());
+            }
         },
         (Value::List(nodes), kind) => {
             let kind = match kind {
@@ -87,8 +91,9 @@ enum Filled {
     Json(Json),
 }
 
-fn filled(text: &str, kind: &Kind, variables: Variables<'_>) -> Result<Filled, String> {
-    let parts = parts(text)?;
+fn filled(text: &str, kind: &Kind, variables: Variables<'_>) -> Result<Filled, Vec<String>> {
+    let parts = parts(text).map_err(|words| vec![words])?;
+    let mut missing = Vec::new();
     if let ([Part::Given(name)], Kind::Json | Kind::JsonMap, Some(value)) =
         (parts.as_slice(), kind, parts.first().and_then(|part| given(part, variables)))
         && !name.is_empty()
@@ -105,13 +110,19 @@ fn filled(text: &str, kind: &Kind, variables: Variables<'_>) -> Result<Filled, S
             Part::Escaped => "${".to_string(),
             Part::Environment(name) => match variables.environment.get(name) {
                 Some(value) => value.clone(),
-                None => return Err(format!("environment variable `{name}` is not set")),
+                None => {
+                    missing.push(format!("environment variable `{name}` is not set"));
+                    continue;
+                }
             },
             Part::Given(name) => match given(&part, variables) {
                 Some(Json::String(value)) => value.clone(),
                 Some(other) => other.to_string(),
                 None if variables.more_to_come => format!("${{{name}}}"),
-                None => return Err(undefined(name, variables)),
+                None => {
+                    missing.push(undefined(name, variables));
+                    continue;
+                }
             },
         };
         match kind {
@@ -119,7 +130,7 @@ fn filled(text: &str, kind: &Kind, variables: Variables<'_>) -> Result<Filled, S
             _ => out.push_str(&value),
         }
     }
-    Ok(Filled::Text(out))
+    if missing.is_empty() { Ok(Filled::Text(out)) } else { Err(missing) }
 }
 
 fn given<'v>(part: &Part<'_>, variables: Variables<'v>) -> Option<&'v Json> {
@@ -223,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn fill(text: &str, kind: &Kind) -> Result<Json, String> {
+    fn fill(text: &str, kind: &Kind) -> Result<Json, Vec<String>> {
         let environment = BTreeMap::from([("HOST".to_string(), "a.b".to_string())]);
         let given = BTreeMap::from([
             ("ID".to_string(), json!("x.1")),
@@ -270,7 +281,7 @@ mod tests {
             ("${OPEN", "without its `}`"),
         ] {
             let error = fill(text, &Kind::Text).unwrap_err();
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.len() == 1 && error[0].contains(words), "{text}: {error:?}");
         }
     }
 }

@@ -54,9 +54,12 @@ impl ToolCount {
         let narrowed = all.len() as u64 != counted;
         let actual = match (counted, all.is_empty()) {
             (0, true) => {
-                let others = scope.calls().map(|(_, call)| call.name.to_string());
-                let mut others: Vec<String> = others.collect();
-                others.dedup();
+                let mut others: Vec<&str> = Vec::new();
+                for (_, call) in scope.calls() {
+                    if !others.contains(&&*call.name) {
+                        others.push(&call.name);
+                    }
+                }
                 match others.as_slice() {
                     [] => "not called; no tool was".to_string(),
                     names => format!("not called; called were {}", names.join(", ")),

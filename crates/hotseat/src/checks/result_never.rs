@@ -27,11 +27,13 @@ impl ResultNever {
         let meant = scope.calls().filter(|(_, call)| self.calls.fits(call));
         let bad: Vec<String> =
             meant.clone().filter(|(_, call)| fits(call)).map(|(turn, call)| calls::shown(turn, call)).collect();
-        let actual = match (bad.is_empty(), meant.count()) {
-            (false, _) => listed(&bad),
-            (true, 0) => "no such call".to_string(),
-            (true, 1) => "the one result does not fit".to_string(),
-            (true, n) => format!("none of {n} results fits"),
+        let (answered, unanswered): (Vec<_>, Vec<_>) = meant.partition(|(_, call)| call.result.is_some());
+        let actual = match (bad.is_empty(), answered.len(), unanswered.len()) {
+            (false, ..) => listed(&bad),
+            (true, 0, 0) => "no such call".to_string(),
+            (true, 0, _) => "no result".to_string(),
+            (true, 1, _) => "the one result does not fit".to_string(),
+            (true, n, _) => format!("none of {n} results fits"),
         };
         Decided { passed: bad.is_empty(), actual }
     }

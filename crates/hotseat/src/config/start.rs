@@ -10,17 +10,21 @@ use hotseat_trace::{Failure, FailureKind};
 use reqwest::Url;
 use tokio::io::AsyncReadExt;
 use tokio::process::Child;
-use tokio::time::{Instant, sleep};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::adapters::http::{Http, without_credentials};
 use crate::cases::{Environment, millis};
 use crate::document::{Diagnostic, Diagnostics, Map, View};
 use crate::process::{Group, group_command};
+use crate::session::Redactor;
 
 /// How much of the agent's last output is kept.
 const KEPT_OUTPUT: usize = 16 * 1024;
 /// How long it is given to end in order.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long its last output is waited for once it has ended.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// How the agent under test is started.
 #[derive(Debug, Clone)]
@@ -71,6 +75,8 @@ pub struct StartedAgent {
     child: Child,
     group: Group,
     output: Output,
+    readers: Vec<JoinHandle<()>>,
+    redactor: Redactor,
 }
 
 /// The last output of a process.
@@ -78,12 +84,17 @@ pub struct StartedAgent {
 struct Output(Arc<Mutex<VecDeque<u8>>>);
 
 impl StartedAgent {
-    /// Starts an agent and waits until it answers.
+    /// Starts an agent and waits until it answers. `redactor` takes secrets out of what it prints.
     ///
     /// # Errors
     /// When something answers there already, or the agent cannot be started, ends, or does not answer in time.
-    pub async fn start(start: &Start, environment: &Environment, http: &Http) -> Result<StartedAgent, Failure> {
-        let failed = |message: String| Failure::new(FailureKind::Unreachable, message);
+    pub async fn start(
+        start: &Start,
+        environment: &Environment,
+        redactor: &Redactor,
+        http: &Http,
+    ) -> Result<StartedAgent, Failure> {
+        let failed = |message: String| redactor.failure(Failure::new(FailureKind::Unreachable, message));
         let (shown, address) = (start.command.join(" "), without_credentials(&start.ready));
         if http.answers(&start.ready).await {
             let message = format!("{address} answers before the agent was started: another process has its address");
@@ -95,11 +106,10 @@ impl StartedAgent {
         let mut child = command.spawn().map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
         let group = Group::of(&child);
         let output = Output::default();
-        if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
-            tokio::spawn(output.clone().keep(stdout));
-            tokio::spawn(output.clone().keep(stderr));
-        }
-        let mut agent = StartedAgent { shown, child, group, output };
+        let mut readers = Vec::new();
+        readers.extend(child.stdout.take().map(|stdout| tokio::spawn(output.clone().keep(stdout))));
+        readers.extend(child.stderr.take().map(|stderr| tokio::spawn(output.clone().keep(stderr))));
+        let mut agent = StartedAgent { shown, child, group, output, readers, redactor: redactor.clone() };
 
         let until = Instant::now() + start.timeout;
         let mut pause = Duration::from_millis(5);
@@ -109,36 +119,49 @@ impl StartedAgent {
             }
             if let Ok(Some(status)) = agent.child.try_wait() {
                 let message = format!("the agent `{}` ended before it answered at {address} ({status})", agent.shown);
-                return Err(failed(message).with_detail(agent.last_words()));
+                return Err(failed(message).with_detail(agent.last_words().await));
             }
             if Instant::now() + pause > until {
                 let waited = start.timeout.as_millis();
                 let message = format!("the agent `{}` did not answer at {address} within {waited} ms", agent.shown);
-                return Err(failed(message).with_detail(agent.last_words()));
+                return Err(failed(message).with_detail(agent.last_words().await));
             }
             sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(200));
         }
     }
 
-    /// Its last output.
-    pub fn last_words(&self) -> String {
+    /// Its last output. Of a process that has ended all of it is waited for, but not for what it has left behind.
+    async fn last_words(&mut self) -> String {
+        if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+            let _ = timeout(DRAIN, async {
+                for reader in self.readers.drain(..) {
+                    let _ = reader.await;
+                }
+            })
+            .await;
+        }
         let kept = self.output.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
-        if text.trim().is_empty() { "it printed nothing".to_string() } else { format!("its last output:\n{}", text.trim_end()) }
+        match text.trim_end() {
+            "" => "it printed nothing".to_string(),
+            text => format!("its last output:\n{}", self.redactor.text(text)),
+        }
     }
 
     /// What there is to say of it if it has ended by itself.
-    pub fn ended(&mut self) -> Option<String> {
+    pub async fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
-        Some(format!("the agent `{}` has ended ({status}); {}", self.shown, self.last_words()))
+        let words = self.last_words().await;
+        let shown = self.redactor.text(&self.shown);
+        Some(format!("the agent `{shown}` has ended ({status}); {words}"))
     }
 
     /// Asks it to end, waits a while, and ends it with everything that it has started.
     pub async fn stop(mut self) {
         self.group.terminate();
-        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        let _ = timeout(GRACE, self.child.wait()).await;
         self.group.kill();
         let _ = self.child.wait().await;
     }

@@ -83,6 +83,8 @@ impl Checker<'_> {
             }
             (Kind::Shape(shape), Value::Map(entries)) => self.check_shape(node, entries, shape, subject),
             (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.accepts(type_of(node))) {
+                // `true` where `false` or a mapping may stand: what fits is all of it.
+                Some(Kind::False) if node.value == Value::Bool(true) => self.misfit(node, kind, subject),
                 Some(kind) => self.check(node, kind, subject),
                 None => self.misfit(node, kind, subject),
             },

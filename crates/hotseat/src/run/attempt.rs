@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::plan::Selected;
 use crate::adapters::ag_ui;
-use crate::adapters::http::Http;
+use crate::adapters::http::{Http, without_credentials};
 use crate::cases::{Case, Variables};
 use crate::config::{BoundTarget, Project, is_secret, named_secrets, secret_text};
 use crate::document::Diagnostics;
@@ -70,9 +70,10 @@ impl Outside {
         Ok(outside)
     }
 
-    /// The address of the target, where it is the same for every case.
-    pub fn endpoint(&self) -> Option<&reqwest::Url> {
-        self.target.as_ref().map(|(target, _)| &target.ag_ui.endpoint)
+    /// The address of the target as it may be shown; none where it differs from case to case.
+    pub fn shown_endpoint(&self) -> Option<String> {
+        let (target, redactor) = self.target.as_ref()?;
+        Some(redactor.text(&without_credentials(&target.ag_ui.endpoint)).into_owned())
     }
 
     fn variables<'a>(&'a self, given: &'a BTreeMap<String, Value>) -> Variables<'a> {
@@ -84,17 +85,19 @@ impl Outside {
     fn bind(&self, given: &BTreeMap<String, Value>) -> Result<(BoundTarget, Redactor), Diagnostics> {
         let mut target = self.project.bind_target(self.variables(given))?;
         target.ag_ui.keep_raw = self.keep_raw;
-        let redactor = self.redactor(&target, given);
+        let redactor = self.redactor(&target.secrets, given);
         Ok((target, redactor))
     }
 
-    /// What takes out the secrets of the project, of the target, and of what hooks gave.
-    fn redactor(&self, target: &BoundTarget, given: &BTreeMap<String, Value>) -> Redactor {
+    /// What takes out the secrets of the project, of a target, and of what hooks gave.
+    fn redactor(&self, of_target: &[(String, String)], given: &BTreeMap<String, Value>) -> Redactor {
         let (environment, named) = (self.project.environment(), &self.project.secrets);
         let of_hooks = given.iter().filter_map(|(name, value)| Some((name.clone(), secret_text(value)?)));
         let of_hooks = of_hooks.filter(|(name, value)| named.contains(name) || is_secret(name, value));
-        let secrets = target.secrets.iter().cloned();
-        Redactor::new(secrets.chain(named_secrets(environment, named)).chain(self.project.header_secrets()).chain(of_hooks))
+        let of_target = of_target.iter().cloned();
+        Redactor::new(
+            of_target.chain(named_secrets(environment, named)).chain(self.project.header_secrets()).chain(of_hooks),
+        )
     }
 }
 
@@ -153,16 +156,16 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<(Arc<Case>, B
     for index in 0..case.hooks {
         let variables = outside.variables(&given);
         let hook = case.hook(index, variables).map_err(undefined)?;
-        let hidden = |failure: Failure| match &outside.target {
-            Some((_, redactor)) => redactor.failure(failure),
-            None => failure,
-        };
-        let new = run_hook(&hook, folder, outside.project.environment()).await.map_err(hidden)?;
+        let run = run_hook(&hook, folder, outside.project.environment()).await;
+        let new = run.map_err(|failure| {
+            let of_target = outside.target.as_ref().map_or(&[][..], |(target, _)| &target.secrets);
+            outside.redactor(of_target, &given).failure(failure)
+        })?;
         given.extend(new);
     }
     let (target, redactor) = match &outside.target {
         // What hooks give may hold secrets too.
-        Some((target, _)) if !given.is_empty() => (target.clone(), outside.redactor(target, &given)),
+        Some((target, _)) if !given.is_empty() => (target.clone(), outside.redactor(&target.secrets, &given)),
         Some((target, redactor)) => (target.clone(), redactor.clone()),
         None => outside.bind(&given).map_err(undefined)?,
     };

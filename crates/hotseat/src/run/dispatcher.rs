@@ -179,11 +179,20 @@ pub async fn execute(
     let mut running: HashMap<Id, Selected> = HashMap::new();
     let mut attempts: JoinSet<Attempt> = JoinSet::new();
     let mut all_started = false;
+    let mut unreadable = None;
     loop {
         while !all_started && dispatch.may_start(running.len()) {
-            let Some(selected) = cases.next().transpose()? else {
-                all_started = true;
-                break;
+            let selected = match cases.next() {
+                Some(Ok(selected)) => selected,
+                Some(Err(mistakes)) => {
+                    unreadable = Some(mistakes);
+                    all_started = true;
+                    break;
+                }
+                None => {
+                    all_started = true;
+                    break;
+                }
             };
             report(RunEvent::CaseStarted(&selected));
             let (outside, own) = (outside.clone(), selected.clone());
@@ -201,7 +210,7 @@ pub async fn execute(
                 };
                 let Some(selected) = running.remove(&id) else { continue };
                 let mut attempt = ended.unwrap_or_else(|error| Attempt::not_made(selected, Verdict::failed(lost(error))));
-                add_last_words(&mut attempt, agent);
+                add_last_words(&mut attempt, agent).await;
                 dispatch.ended(&attempt);
                 report(RunEvent::CaseEnded(&attempt));
             }
@@ -218,8 +227,8 @@ pub async fn execute(
     }
     // What is left is reported too: nobody should have to count what did not run.
     if let Some(reason) = dispatch.reason_not_to_start() {
-        for selected in cases {
-            let attempt = Attempt::not_made(selected?, Verdict::skipped(reason.clone()));
+        for selected in cases.map_while(|case| case.map_err(|mistakes| unreadable = Some(mistakes)).ok()) {
+            let attempt = Attempt::not_made(selected, Verdict::skipped(reason.clone()));
             dispatch.ended(&attempt);
             report(RunEvent::CaseEnded(&attempt));
         }
@@ -228,7 +237,7 @@ pub async fn execute(
     summary.ended_at = wall_millis();
     summary.duration = started.elapsed();
     report(RunEvent::Ended(&summary));
-    Ok(summary)
+    unreadable.map_or(Ok(summary), Err)
 }
 
 /// The failure of an attempt whose task did not come to its end.
@@ -242,12 +251,13 @@ fn lost(error: tokio::task::JoinError) -> Failure {
 }
 
 /// An agent that was started here and has ended explains why it cannot be reached.
-fn add_last_words(attempt: &mut Attempt, agent: &mut Option<StartedAgent>) {
+async fn add_last_words(attempt: &mut Attempt, agent: &mut Option<StartedAgent>) {
     let Some(failure) = &mut attempt.verdict.failure else { return };
     if !matches!(failure.kind, FailureKind::Unreachable | FailureKind::ProtocolError) {
         return;
     }
-    if let Some(words) = agent.as_mut().and_then(StartedAgent::ended) {
+    let Some(agent) = agent else { return };
+    if let Some(words) = agent.ended().await {
         let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
         failure.detail = Some(detail + &words);
     }

@@ -89,7 +89,7 @@ impl Plan {
             return;
         }
         self.without_hooks |= case.hooks == 0 && case.skip.is_none();
-        if case.checks.is_empty() && case.turns.iter().all(|turn| turn.checks.is_empty() && turn.expect_error.is_none()) {
+        if case.skip.is_none() && case.checks.is_empty() && case.turns.iter().all(|turn| turn.checks.is_empty() && turn.expect_error.is_none()) {
             let note = Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
             if self.notes.len() < NOTES {
                 self.notes.push(note.at(case.place.clone()));

@@ -52,6 +52,8 @@ impl Recorder {
 
     /// What the events amount to, and the events where they were kept.
     pub fn finish(self) -> (Conversation, Vec<Event>) {
-        (self.conversation, self.events.unwrap_or_default())
+        let mut events = self.events.unwrap_or_default();
+        self.redactor.pieces(&mut events);
+        (self.conversation, events)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use hotseat_trace::{Failure, Payload};
+use hotseat_trace::{Event, Failure, Payload};
 use serde_json::Value;
 
 /// Values shorter than this are not secrets worth the name, and redacting them would mangle every text.
@@ -78,6 +78,35 @@ impl Redactor {
         failure
     }
 
+    /// Takes out secrets that were received in pieces: the deltas of one message or call, which whoever reads the
+    /// raw events would put together again. The first piece then holds the whole text without them.
+    pub fn pieces(&self, events: &mut [Event]) {
+        if self.found.is_none() {
+            return;
+        }
+        let mut by_id: Vec<(Option<String>, Vec<usize>)> = Vec::new();
+        for (place, event) in events.iter().enumerate() {
+            let Some(raw) = delta(event) else { continue };
+            let id = ["messageId", "toolCallId"].iter().find_map(|key| raw.get(key)?.as_str()).map(str::to_string);
+            // A chunk without an id goes on with what the last one belongs to.
+            let known = by_id.iter_mut().rfind(|(known, _)| id.is_none() || *known == id);
+            match known {
+                Some((_, places)) => places.push(place),
+                None => by_id.push((id, vec![place])),
+            }
+        }
+        for (_, places) in by_id {
+            let whole: String = places.iter().filter_map(|&place| delta(&events[place])?.get("delta")?.as_str()).collect();
+            let Cow::Owned(clean) = self.text(&whole) else { continue };
+            let mut pieces = std::iter::once(clean).chain(std::iter::repeat_with(String::new));
+            for place in places {
+                if let Payload::Raw(raw) = &mut events[place].payload {
+                    raw.event["delta"] = Value::String(pieces.next().unwrap_or_default());
+                }
+            }
+        }
+    }
+
     fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(text).into_owned(),
@@ -91,6 +120,14 @@ impl Redactor {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+/// The received event behind a raw one that carries a piece of text.
+fn delta(event: &Event) -> Option<&Value> {
+    match &event.payload {
+        Payload::Raw(raw) if raw.event.get("delta").is_some_and(Value::is_string) => Some(&raw.event),
+        _ => None,
     }
 }
 
