@@ -15,10 +15,8 @@ fn main() -> Result<(), Failure> {
         ["talk", url, cases, turns, parallel] => {
             let workload =
                 Workload { cases: cases.parse()?, turns: turns.parse()?, parallel: parallel.parse()? };
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(std::thread::available_parallelism().map_or(2, usize::from).min(4))
-                .enable_all()
-                .build()?;
+            // One thread, as in `hotseat test`.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(hold_all(url, workload))
         }
         ["read", folder] => match read_yaml(Path::new(folder))? {

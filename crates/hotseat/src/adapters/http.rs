@@ -16,6 +16,8 @@ use super::{Limits, TurnError};
 const ERROR_BODY: usize = 64 * 1024;
 /// How much of it is shown.
 const ERROR_SHOWN: usize = 2000;
+/// How long is waited for it.
+const ERROR_WAIT: Duration = Duration::from_secs(1);
 
 /// Clients for plain and for encrypted connections, each made when it is first needed: reading the
 /// machine's certificates takes longer than a whole conversation with a local agent.
@@ -152,14 +154,18 @@ fn unreachable(url: &reqwest::Url, error: &reqwest::Error) -> Failure {
         let message = format!("cannot reach {}: {}", without_credentials(url), causes(error));
         return Failure::new(FailureKind::Unreachable, message);
     }
-    let message = format!("{} accepted the connection and gave no answer: {}", without_credentials(url), causes(error));
+    let message =
+        format!("{} accepted the connection and gave no answer: {}", without_credentials(url), causes(error));
     Failure::new(FailureKind::ProtocolError, message)
 }
 
 async fn refused(url: &reqwest::Url, mut response: Response, limits: Limits) -> Failure {
     let status = response.status();
-    let location = response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);
+    let location =
+        response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);
     let mut body = Vec::new();
+    // The head says what matters; a body that does not come is not waited for.
+    let limits = Limits { deadline: limits.deadline.min(Instant::now() + ERROR_WAIT), idle: limits.idle };
     while body.len() < ERROR_BODY
         && let Ok(Some(bytes)) = next_bytes(&mut response, limits).await
     {
@@ -168,7 +174,9 @@ async fn refused(url: &reqwest::Url, mut response: Response, limits: Limits) -> 
     let mut message = format!("{} answered HTTP {status}", without_credentials(url));
     match (status, location) {
         (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => message.push_str("; check target.headers"),
-        (StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, _) => message.push_str("; check target.endpoint"),
+        (StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, _) => {
+            message.push_str("; check target.endpoint")
+        }
         (_, Some(location)) if status.is_redirection() => {
             let _ = write!(message, "; redirects are not followed, set target.endpoint to {location}");
         }

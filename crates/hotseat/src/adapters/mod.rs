@@ -29,7 +29,11 @@ pub trait AgentSession: Send {
     ///
     /// # Errors
     /// When the turn could not be held to its end, in the order in which it showed.
-    fn say<'a>(&'a mut self, input: Input<'a>, recorder: &'a mut Recorder) -> Pending<'a, Result<(), TurnError>>;
+    fn say<'a>(
+        &'a mut self,
+        input: Input<'a>,
+        recorder: &'a mut Recorder,
+    ) -> Pending<'a, Result<(), TurnError>>;
 }
 
 /// One user input with all that its turn needs.

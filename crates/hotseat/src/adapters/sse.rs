@@ -33,7 +33,11 @@ impl Decoder {
     ///
     /// # Errors
     /// When an event grows longer than [`MAX_EVENT`].
-    pub fn feed(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(Cow<'_, str>)) -> Result<(), EventTooLong> {
+    pub fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        mut on_event: impl FnMut(Cow<'_, str>),
+    ) -> Result<(), EventTooLong> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -81,7 +85,9 @@ impl Decoder {
             return;
         }
         let (field, value) = match memchr::memchr(b':', line) {
-            Some(colon) => (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..])),
+            Some(colon) => {
+                (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..]))
+            }
             None => (line, &[][..]),
         };
         // The fields `event`, `id` and `retry` are for reconnecting browsers; agents are never asked twice.

@@ -7,23 +7,33 @@
 use std::sync::Arc;
 
 use super::wire::{
-    Ended, Event, ReasoningDelta, Span, TextChunk, TextDelta, TextStart, ToolArgs, ToolChunk, ToolEnd, ToolStart,
+    Ended, Event, ReasoningDelta, Span, TextChunk, TextDelta, TextStart, ToolArgs, ToolChunk, ToolEnd,
+    ToolStart,
 };
 
 type Lane = Option<Arc<str>>;
 
+/// A lane with something open.
+#[derive(Debug)]
+struct OpenLane {
+    lane: Lane,
+    open: Open,
+    /// Something else came in between. What is open may still go on, but only under its id.
+    interrupted: bool,
+}
+
 /// What a lane has open.
 #[derive(Debug, Clone, PartialEq)]
 enum Open {
-    Text(Arc<str>),
+    Text { id: Arc<str>, role: Option<String> },
     Tool { id: Arc<str>, name: Arc<str> },
-    Reasoning(Arc<str>),
+    Reasoning { id: Arc<str> },
 }
 
 /// Turns chunk events into the events they stand for and lets all others through.
 #[derive(Debug, Default)]
 pub struct Expander {
-    lanes: Vec<(Lane, Open)>,
+    lanes: Vec<OpenLane>,
 }
 
 impl Expander {
@@ -36,6 +46,7 @@ impl Expander {
             Event::TextChunk(chunk) => return self.text(chunk, out),
             Event::ToolChunk(chunk) => return self.tool(chunk, out),
             Event::ReasoningChunk(chunk) => return self.reasoning(chunk, out),
+            _ if self.lanes.is_empty() => {}
             // These say nothing about whether a message goes on.
             Event::Raw(_)
             | Event::ActivitySnapshot(_)
@@ -43,13 +54,26 @@ impl Expander {
             | Event::EncryptedValue(_)
             | Event::SubagentStarted(_)
             | Event::Unknown(_) => {}
-            Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_) | Event::MessagesSnapshot(_) => {
+            Event::RunStarted(_)
+            | Event::RunFinished(_)
+            | Event::RunError(_)
+            | Event::MessagesSnapshot(_) => {
                 self.close_all(out);
             }
+            // These belong to no open message, so one that goes on after them under its id is the same message.
+            Event::ToolResult(_)
+            | Event::Custom(_)
+            | Event::StateSnapshot(_)
+            | Event::StateDelta(_)
+            | Event::StepStarted(_)
+            | Event::StepFinished(_) => {
+                let lane = lane_of(&event);
+                let open = self.lanes.iter_mut().filter(|open| open.lane.as_ref() == lane);
+                open.for_each(|open| open.interrupted = true);
+            }
             ref other => {
-                if !self.lanes.is_empty() {
-                    self.close(&lane_of(other), out);
-                }
+                let lane = lane_of(other).cloned();
+                self.close(&lane, out);
             }
         }
         out.push(event);
@@ -58,30 +82,35 @@ impl Expander {
 
     /// Closes whatever is open: the stream has ended.
     pub fn close_all(&mut self, out: &mut Vec<Event>) {
-        for (lane, open) in std::mem::take(&mut self.lanes) {
-            out.push(end_of(open, lane));
-        }
+        out.extend(self.lanes.drain(..).map(OpenLane::end));
     }
 
     fn text(&mut self, chunk: TextChunk, out: &mut Vec<Event>) -> Result<(), String> {
         let lane = self.lane("TEXT_MESSAGE_CHUNK", &chunk.subagent_run_id, |open| match open {
-            Open::Text(id) => chunk.message_id.as_ref().is_none_or(|wanted| wanted == id),
+            Open::Text { id, .. } => chunk.message_id.as_ref().is_none_or(|wanted| wanted == id),
             _ => false,
         })?;
-        let message_id = match (self.open(&lane), chunk.message_id) {
-            (Some(Open::Text(id)), None) => id.clone(),
-            (Some(Open::Text(id)), Some(wanted)) if *id == wanted => wanted,
+        let message_id = match (self.going_on(&lane, chunk.message_id.is_some()), chunk.message_id) {
+            (Some(Open::Text { id, role }), wanted) if wanted.as_ref().is_none_or(|wanted| wanted == id) => {
+                let first = role.as_deref().unwrap_or("assistant");
+                if let Some(other) = chunk.role.filter(|other| other != first) {
+                    return Err(format!(
+                        "a TEXT_MESSAGE_CHUNK of message {id} has the role {other}, its first one {first}"
+                    ));
+                }
+                id.clone()
+            }
             (_, None) => return Err("the first TEXT_MESSAGE_CHUNK of a message has no messageId".to_string()),
             (_, Some(message_id)) => {
                 self.close(&lane, out);
+                self.open(&lane, Open::Text { id: message_id.clone(), role: chunk.role.clone() });
                 out.push(Event::TextStart(TextStart {
                     message_id: message_id.clone(),
                     role: chunk.role,
                     name: chunk.name,
                     subagent_run_id: lane.clone(),
-                    metadata: chunk.metadata.clone(),
+                    metadata: None,
                 }));
-                self.lanes.push((lane.clone(), Open::Text(message_id.clone())));
                 message_id
             }
         };
@@ -95,29 +124,33 @@ impl Expander {
             Open::Tool { id, .. } => chunk.tool_call_id.as_ref().is_none_or(|wanted| wanted == id),
             _ => false,
         })?;
-        let tool_call_id = match (self.open(&lane), chunk.tool_call_id) {
+        let tool_call_id = match (self.going_on(&lane, chunk.tool_call_id.is_some()), chunk.tool_call_id) {
             (Some(Open::Tool { id, name }), wanted) if wanted.as_ref().is_none_or(|wanted| wanted == id) => {
                 if let Some(other) = chunk.tool_call_name.filter(|other| other != name) {
-                    return Err(format!("a TOOL_CALL_CHUNK of call {id} names the tool {other}, its first one {name}"));
+                    return Err(format!(
+                        "a TOOL_CALL_CHUNK of call {id} names the tool {other}, its first one {name}"
+                    ));
                 }
                 id.clone()
             }
+            (_, None) => return Err("the first TOOL_CALL_CHUNK of a call has no toolCallId".to_string()),
             (_, Some(tool_call_id)) => {
                 let Some(tool_call_name) = chunk.tool_call_name else {
-                    return Err(format!("the first TOOL_CALL_CHUNK of call {tool_call_id} has no toolCallName"));
+                    return Err(format!(
+                        "the first TOOL_CALL_CHUNK of call {tool_call_id} has no toolCallName"
+                    ));
                 };
                 self.close(&lane, out);
+                self.open(&lane, Open::Tool { id: tool_call_id.clone(), name: tool_call_name.clone() });
                 out.push(Event::ToolStart(ToolStart {
                     tool_call_id: tool_call_id.clone(),
-                    tool_call_name: tool_call_name.clone(),
+                    tool_call_name,
                     parent_message_id: chunk.parent_message_id,
                     subagent_run_id: lane.clone(),
-                    metadata: chunk.metadata.clone(),
+                    metadata: None,
                 }));
-                self.lanes.push((lane.clone(), Open::Tool { id: tool_call_id.clone(), name: tool_call_name }));
                 tool_call_id
             }
-            (_, None) => return Err("the first TOOL_CALL_CHUNK of a call has no toolCallId".to_string()),
         };
         let (delta, metadata) = (chunk.delta, chunk.metadata);
         out.push(Event::ToolArgs(ToolArgs { tool_call_id, delta, subagent_run_id: lane, metadata }));
@@ -126,20 +159,26 @@ impl Expander {
 
     fn reasoning(&mut self, chunk: TextChunk, out: &mut Vec<Event>) -> Result<(), String> {
         let lane = self.lane("REASONING_MESSAGE_CHUNK", &chunk.subagent_run_id, |open| match open {
-            Open::Reasoning(id) => chunk.message_id.as_ref().is_none_or(|wanted| wanted == id),
+            Open::Reasoning { id } => chunk.message_id.as_ref().is_none_or(|wanted| wanted == id),
             _ => false,
         })?;
-        let message_id = match (self.open(&lane), chunk.message_id) {
-            (Some(Open::Reasoning(id)), wanted) if wanted.as_ref().is_none_or(|wanted| wanted == id) => id.clone(),
+        let message_id = match (self.going_on(&lane, chunk.message_id.is_some()), chunk.message_id) {
+            (Some(Open::Reasoning { id }), wanted) if wanted.as_ref().is_none_or(|wanted| wanted == id) => {
+                id.clone()
+            }
+            (_, None) => {
+                return Err("the first REASONING_MESSAGE_CHUNK of a message has no messageId".to_string());
+            }
             (_, Some(message_id)) => {
                 self.close(&lane, out);
-                let (subagent_run_id, metadata) = (lane.clone(), chunk.metadata.clone());
-                let message = Some(message_id.clone());
-                out.push(Event::ReasoningMessageStart(Span { message_id: message, subagent_run_id, metadata }));
-                self.lanes.push((lane.clone(), Open::Reasoning(message_id.clone())));
+                self.open(&lane, Open::Reasoning { id: message_id.clone() });
+                out.push(Event::ReasoningMessageStart(Span {
+                    message_id: Some(message_id.clone()),
+                    subagent_run_id: lane.clone(),
+                    metadata: None,
+                }));
                 message_id
             }
-            (_, None) => return Err("the first REASONING_MESSAGE_CHUNK of a message has no messageId".to_string()),
         };
         if chunk.delta.is_empty() {
             // Producers before 1.0 end a piece of reasoning with an empty chunk.
@@ -147,8 +186,9 @@ impl Expander {
             return Ok(());
         }
         let (delta, metadata) = (chunk.delta, chunk.metadata);
+        let message_id = Some(message_id);
         out.push(Event::ReasoningContent(ReasoningDelta {
-            message_id: Some(message_id),
+            message_id,
             delta,
             subagent_run_id: lane,
             metadata,
@@ -156,61 +196,74 @@ impl Expander {
         Ok(())
     }
 
-    fn open(&self, lane: &Lane) -> Option<&Open> {
-        self.lanes.iter().find(|(other, _)| other == lane).map(|(_, open)| open)
+    /// What a chunk of this lane may go on with. One without an id cannot go on with what was interrupted.
+    fn going_on(&mut self, lane: &Lane, named: bool) -> Option<&Open> {
+        let open = self.lanes.iter_mut().find(|open| open.lane == *lane)?;
+        if open.interrupted && !named {
+            return None;
+        }
+        open.interrupted = false;
+        Some(&open.open)
     }
 
     /// The lane of a chunk: its tag, or the one lane that an untagged chunk can only mean.
     fn lane(&self, what: &str, tag: &Lane, goes_on: impl Fn(&Open) -> bool) -> Result<Lane, String> {
-        if tag.is_some() || self.lanes.iter().any(|(lane, open)| lane.is_none() && goes_on(open)) {
+        if tag.is_some() || self.lanes.iter().any(|open| open.lane.is_none() && goes_on(&open.open)) {
             return Ok(tag.clone());
         }
-        let mut candidates = self.lanes.iter().filter(|(_, open)| goes_on(open));
+        let mut candidates = self.lanes.iter().filter(|open| goes_on(&open.open));
         match (candidates.next(), candidates.next()) {
             (None, _) => Ok(None),
-            (Some((lane, _)), None) => Ok(lane.clone()),
+            (Some(open), None) => Ok(open.lane.clone()),
             (Some(_), Some(_)) => Err(format!("a {what} without subagentRunId fits several open messages")),
         }
     }
 
+    fn open(&mut self, lane: &Lane, open: Open) {
+        self.lanes.push(OpenLane { lane: lane.clone(), open, interrupted: false });
+    }
+
     fn close(&mut self, lane: &Lane, out: &mut Vec<Event>) {
-        if let Some(place) = self.lanes.iter().position(|(other, _)| other == lane) {
-            let (lane, open) = self.lanes.remove(place);
-            out.push(end_of(open, lane));
+        if let Some(place) = self.lanes.iter().position(|open| open.lane == *lane) {
+            out.push(self.lanes.remove(place).end());
         }
     }
 }
 
-fn end_of(open: Open, subagent_run_id: Lane) -> Event {
-    match open {
-        Open::Text(message_id) => Event::TextEnd(Ended { message_id, subagent_run_id, metadata: None }),
-        Open::Tool { id, .. } => Event::ToolEnd(ToolEnd { tool_call_id: id, subagent_run_id, metadata: None }),
-        Open::Reasoning(id) => {
-            Event::ReasoningMessageEnd(Span { message_id: Some(id), subagent_run_id, metadata: None })
+impl OpenLane {
+    /// The event that ends what is open.
+    fn end(self) -> Event {
+        let (subagent_run_id, metadata) = (self.lane, None);
+        match self.open {
+            Open::Text { id, .. } => Event::TextEnd(Ended { message_id: id, subagent_run_id, metadata }),
+            Open::Tool { id, .. } => Event::ToolEnd(ToolEnd { tool_call_id: id, subagent_run_id, metadata }),
+            Open::Reasoning { id } => {
+                Event::ReasoningMessageEnd(Span { message_id: Some(id), subagent_run_id, metadata })
+            }
         }
     }
 }
 
-fn lane_of(event: &Event) -> Lane {
+fn lane_of(event: &Event) -> Option<&Arc<str>> {
     match event {
-        Event::TextStart(e) => e.subagent_run_id.clone(),
-        Event::TextContent(e) => e.subagent_run_id.clone(),
-        Event::TextEnd(e) => e.subagent_run_id.clone(),
-        Event::ToolStart(e) => e.subagent_run_id.clone(),
-        Event::ToolArgs(e) => e.subagent_run_id.clone(),
-        Event::ToolEnd(e) => e.subagent_run_id.clone(),
-        Event::ToolResult(e) => e.subagent_run_id.clone(),
-        Event::Custom(e) => e.subagent_run_id.clone(),
-        Event::StateSnapshot(e) => e.subagent_run_id.clone(),
-        Event::StateDelta(e) => e.subagent_run_id.clone(),
-        Event::StepStarted(e) | Event::StepFinished(e) => e.subagent_run_id.clone(),
+        Event::TextStart(e) => e.subagent_run_id.as_ref(),
+        Event::TextContent(e) => e.subagent_run_id.as_ref(),
+        Event::TextEnd(e) => e.subagent_run_id.as_ref(),
+        Event::ToolStart(e) => e.subagent_run_id.as_ref(),
+        Event::ToolArgs(e) => e.subagent_run_id.as_ref(),
+        Event::ToolEnd(e) => e.subagent_run_id.as_ref(),
+        Event::ToolResult(e) => e.subagent_run_id.as_ref(),
+        Event::Custom(e) => e.subagent_run_id.as_ref(),
+        Event::StateSnapshot(e) => e.subagent_run_id.as_ref(),
+        Event::StateDelta(e) => e.subagent_run_id.as_ref(),
+        Event::StepStarted(e) | Event::StepFinished(e) => e.subagent_run_id.as_ref(),
         Event::ReasoningStart(e)
         | Event::ReasoningEnd(e)
         | Event::ReasoningMessageStart(e)
-        | Event::ReasoningMessageEnd(e) => e.subagent_run_id.clone(),
-        Event::ReasoningContent(e) => e.subagent_run_id.clone(),
-        Event::SubagentFinished(e) => e.subagent_run_id.clone(),
-        Event::SubagentError(e) => e.subagent_run_id.clone(),
+        | Event::ReasoningMessageEnd(e) => e.subagent_run_id.as_ref(),
+        Event::ReasoningContent(e) => e.subagent_run_id.as_ref(),
+        Event::SubagentFinished(e) => e.subagent_run_id.as_ref(),
+        Event::SubagentError(e) => e.subagent_run_id.as_ref(),
         // Producers before 1.0 have no sub-agents; the rest never asks for its lane.
         _ => None,
     }

@@ -4,8 +4,10 @@
 //! One turn may take several runs: client-side tools are answered and interrupts resumed from the script
 //! of the turn until the agent has nothing left to wait for.
 
+mod answers;
 mod chunks;
 mod fold;
+mod request;
 mod sequence;
 mod thread;
 mod wire;
@@ -13,22 +15,20 @@ mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind, InterruptAnswered, Origin, Payload, ToolCompleted, ToolFailed};
+use hotseat_trace::{Failure, FailureKind};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
-pub use fold::Strictness;
-use fold::{OpenInterrupt, Run, RunEnd, RunOptions, UnansweredCall};
-use thread::Thread;
-use wire::{Message, PROTOCOL_VERSION};
-
+use self::answers::Answers;
+pub use self::fold::Strictness;
+use self::fold::{Asked, Finished, Run, RunEnd, RunOptions};
+use self::thread::Thread;
 use super::http::{self, BodyError, Http};
-use super::sse::Decoder;
+use super::sse::{self, Decoder};
 use super::{AgentSession, Input, Limits, Pending, TurnError};
-use crate::session::{InterruptReply, Recorder, ToolReply, TurnScript};
+use crate::session::{Recorder, TurnScript};
 
 /// How many runs one turn may take, so that an agent that asks for ever is stopped.
 const MOST_RUNS: usize = 25;
@@ -78,31 +78,6 @@ pub struct Session {
     requests: usize,
 }
 
-/// The body of a request, as the protocol names its members. All of them are always sent: some servers
-/// refuse requests that lack one, although the protocol calls it optional.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RunInput<'a> {
-    protocol_version: &'a str,
-    thread_id: &'a str,
-    run_id: String,
-    state: &'a Value,
-    messages: Vec<&'a Message>,
-    tools: Value,
-    context: &'a Value,
-    forwarded_props: &'a Value,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    resume: Vec<Value>,
-}
-
-/// What the next run answers.
-#[derive(Debug, Default)]
-struct Answers {
-    resume: Vec<Value>,
-    /// The answer on the channel of producers before 1.0, which goes into `forwardedProps.command.resume`.
-    command: Option<Value>,
-}
-
 impl Session {
     /// Opens a conversation. Nothing is sent.
     pub fn open(http: Arc<Http>, target: Target) -> Self {
@@ -116,61 +91,29 @@ impl Session {
         self.thread.begin_turn(turn_id, message_id, text);
         let mut answers = Answers::default();
         for _ in 0..MOST_RUNS {
-            let body = self.body(script, &answers);
-            match self.run(body, limits, recorder).await? {
-                RunEnd::Failed(error) => return Err(TurnError::Run(error)),
-                // `run` has worded a cut stream as a failure.
-                RunEnd::Cut => return Ok(()),
-                RunEnd::Finished { interrupts, unanswered } => {
-                    let resumed = self.resume(&interrupts, script, recorder)?;
-                    let answered = self.answer(&unanswered, script, recorder)?;
-                    if interrupts.is_empty() && !answered {
-                        return Ok(());
-                    }
-                    answers = resumed;
-                }
+            let finished = self.run(&answers, script, limits, recorder).await?;
+            answers = self.resume(&finished.interrupts, script, recorder)?;
+            let answered = self.answer(&finished.unanswered, script, recorder)?;
+            if finished.interrupts.is_empty() && !answered {
+                return Ok(());
             }
         }
-        let message = format!("the agent asked the client for something {MOST_RUNS} times in one turn; given up");
+        let message =
+            format!("the agent asked the client for something {MOST_RUNS} times in one turn; given up");
         Err(Failure::new(FailureKind::AgentError, message).into())
     }
 
-    /// The body of the next request.
-    fn body(&self, script: &TurnScript, answers: &Answers) -> Vec<u8> {
-        let mut forwarded = self.target.forwarded_props.clone();
-        if let (Some(answer), Value::Object(props)) = (&answers.command, &mut forwarded) {
-            let command = props.entry("command").or_insert_with(|| json!({}));
-            match command {
-                Value::Object(command) => {
-                    command.insert("resume".to_string(), answer.clone());
-                }
-                other => *other = json!({"resume": answer}),
-            }
-        }
-        let input = RunInput {
-            protocol_version: PROTOCOL_VERSION,
-            thread_id: &self.thread.id,
-            run_id: uuid::Uuid::new_v4().to_string(),
-            state: &self.thread.state,
-            messages: self.thread.outgoing().collect(),
-            tools: script.tools_as_json(),
-            context: &self.target.context,
-            forwarded_props: &forwarded,
-            resume: answers.resume.clone(),
-        };
-        let body = match &self.target.envelope {
-            Envelope::None => serde_json::to_vec(&input),
-            Envelope::CopilotKit { agent_id } => {
-                let params = agent_id.as_ref().map_or_else(|| json!({}), |id| json!({"agentId": id}));
-                serde_json::to_vec(&json!({"method": "agent/run", "params": params, "body": input}))
-            }
-        };
-        body.expect("maps with text keys are JSON")
-    }
-
     /// One request and its stream, to the end.
-    async fn run(&mut self, body: Vec<u8>, limits: Limits, recorder: &mut Recorder) -> Result<RunEnd, TurnError> {
+    async fn run(
+        &mut self,
+        answers: &Answers,
+        script: &TurnScript,
+        limits: Limits,
+        recorder: &mut Recorder,
+    ) -> Result<Finished, TurnError> {
         self.requests += 1;
+        let asked = Asked { request: self.requests, run_id: uuid::Uuid::new_v4().to_string() };
+        let body = self.body(&asked.run_id, script, answers);
         let headers = http::event_stream_headers(&self.target.headers);
         let mut response = self.http.post(&self.target.endpoint, headers, body, limits).await?;
         if let Some(failure) = not_a_stream(&mut response, limits).await {
@@ -178,12 +121,14 @@ impl Session {
         }
 
         let options = RunOptions { strictness: self.target.strictness, keep_raw: self.target.keep_raw };
-        let mut run = Run::new(&mut self.thread, self.requests, options);
+        let mut run = Run::new(&mut self.thread, asked, options);
         let mut decoder = Decoder::default();
         let mut given_up = None;
+        // Once the agent is done, what else it sends must come soon; pings do not make the wait longer.
+        let mut grace: Option<Limits> = None;
         loop {
-            let limits = if run.has_ended() { in_grace(limits) } else { limits };
-            let bytes = match http::next_bytes(&mut response, limits).await {
+            grace = run.has_ended().then(|| grace.unwrap_or_else(|| in_grace(limits)));
+            let bytes = match http::next_bytes(&mut response, grace.unwrap_or(limits)).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => break,
                 // After the terminal event nothing more is owed: not an orderly end, and not an end at all.
@@ -200,7 +145,7 @@ impl Session {
                     broken = run.receive(&data, at, &mut |payload| recorder.emit(payload)).err();
                 }
             });
-            let too_long = fed.err().map(|_| format!("an event is longer than {} bytes", super::sse::MAX_EVENT));
+            let too_long = fed.err().map(|_| format!("an event is longer than {} bytes", sse::MAX_EVENT));
             if let Some(message) = broken.or(too_long) {
                 let at = recorder.now();
                 // What came before the fault is kept; what else is wrong at its end no longer matters.
@@ -217,97 +162,10 @@ impl Session {
             (Some(BodyError::Silent), _) => Err(http::silent(limits.idle).into()),
             (Some(BodyError::Broken(words)), _) => Err(cut(received, &decoder, &open, Some(&words)).into()),
             (None, Ok(RunEnd::Cut)) => Err(cut(received, &decoder, &open, None).into()),
-            (None, Ok(end)) => Ok(end),
+            (None, Ok(RunEnd::Failed(error))) => Err(TurnError::Run(error)),
+            (None, Ok(RunEnd::Finished(finished))) => Ok(finished),
             (None, Err(message)) => Err(Failure::new(FailureKind::ProtocolError, message).into()),
         }
-    }
-
-    /// Answers the interrupts of a run from the script.
-    fn resume(
-        &mut self,
-        interrupts: &[OpenInterrupt],
-        script: &mut TurnScript,
-        recorder: &mut Recorder,
-    ) -> Result<Answers, Failure> {
-        let mut answers = Answers::default();
-        for interrupt in interrupts {
-            let asked = crate::session::AskedInterrupt {
-                reason: interrupt.reason.as_deref(),
-                message: interrupt.message.as_deref(),
-                tool: interrupt.tool.as_deref(),
-            };
-            let Some(reply) = script.interrupt_reply(&asked) else {
-                return Err(unanswered_interrupt(interrupt));
-            };
-            if let (InterruptReply::Resolved(_), Some(expired)) = (&reply, expired(interrupt)) {
-                return Err(expired);
-            }
-            let (status, payload) = match reply {
-                InterruptReply::Resolved(payload) => ("resolved", Some(payload)),
-                InterruptReply::Cancelled => ("cancelled", None),
-            };
-            recorder.emit(InterruptAnswered {
-                turn_id: self.thread.turn.id.clone(),
-                interrupt_id: interrupt.trace_id.clone(),
-                status: status.into(),
-                payload: payload.clone(),
-            });
-            match (&interrupt.id, payload) {
-                (Some(id), Some(payload)) => {
-                    answers.resume.push(json!({"interruptId": id, "status": status, "payload": payload}));
-                }
-                // The older channel has no way to refuse; producers of both kinds take it here.
-                (_, None) => answers.resume.push(json!({"interruptId": interrupt.trace_id, "status": status})),
-                (None, Some(payload)) => {
-                    if answers.command.replace(payload).is_some() {
-                        let message = "the agent asked two questions at once on a channel that takes one answer (`on_interrupt`)";
-                        return Err(Failure::new(FailureKind::TestError, message));
-                    }
-                }
-            }
-        }
-        Ok(answers)
-    }
-
-    /// Answers the calls of client-side tools from the script. Says whether there were any.
-    fn answer(
-        &mut self,
-        unanswered: &[UnansweredCall],
-        script: &mut TurnScript,
-        recorder: &mut Recorder,
-    ) -> Result<bool, Failure> {
-        let mut answered = false;
-        let client_tools: Vec<_> = unanswered.iter().filter(|call| script.has_tool(&call.name)).collect();
-        for call in client_tools {
-            let Some(reply) = script.tool_reply(&call.name, &call.arguments) else {
-                let message = format!("client tool {} was called with {} and no scripted answer fits", call.name, call.arguments);
-                return Err(Failure::new(FailureKind::TestError, message));
-            };
-            answered = true;
-            let message_id = uuid::Uuid::new_v4().to_string();
-            let (turn_id, tool_call_id) = (self.thread.turn.id.clone(), call.trace_id.clone());
-            let event: Payload = match reply {
-                ToolReply::Content(output) => {
-                    let content = match &output {
-                        Value::String(text) => text.clone(),
-                        other => other.to_string(),
-                    };
-                    self.thread.put_result(&message_id, &call.id, Value::String(content), None);
-                    ToolCompleted { turn_id, tool_call_id, output, origin: Origin::Client }.into()
-                }
-                ToolReply::Error(message) => {
-                    let content = Value::String(message.clone());
-                    self.thread.put_result(&message_id, &call.id, content, Some(&message));
-                    let error = hotseat_trace::ErrorInfo { code: None, message, retriable: None };
-                    ToolFailed { turn_id, tool_call_id, error, origin: Origin::Client }.into()
-                }
-            };
-            if let Some(known) = self.thread.calls.get_mut(&call.id) {
-                known.answered = true;
-            }
-            recorder.emit(event);
-        }
-        Ok(answered)
     }
 }
 
@@ -316,7 +174,11 @@ impl AgentSession for Session {
         self.thread.id.clone()
     }
 
-    fn say<'a>(&'a mut self, input: Input<'a>, recorder: &'a mut Recorder) -> Pending<'a, Result<(), TurnError>> {
+    fn say<'a>(
+        &'a mut self,
+        input: Input<'a>,
+        recorder: &'a mut Recorder,
+    ) -> Pending<'a, Result<(), TurnError>> {
         Box::pin(self.hold_turn(input, recorder))
     }
 }
@@ -327,13 +189,20 @@ fn in_grace(limits: Limits) -> Limits {
 
 /// The failure of an answer that is not a stream of events, whatever its status says.
 async fn not_a_stream(response: &mut reqwest::Response, limits: Limits) -> Option<Failure> {
-    let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let media_type = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let header =
+        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let encoding = header("content-encoding").trim().to_ascii_lowercase();
+    if !matches!(encoding.as_str(), "" | "identity") {
+        let message = format!("the answer is encoded as {encoding}, which was not asked for");
+        return Some(Failure::new(FailureKind::ProtocolError, message));
+    }
+    let media_type = header("content-type").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     // Servers that give no type, or call the stream plain text, exist; what they send decides.
     if matches!(media_type.as_str(), "text/event-stream" | "text/plain" | "application/octet-stream" | "") {
         return None;
     }
-    let message = format!("HTTP {} with content type {media_type} is not a stream of events", response.status());
+    let message =
+        format!("HTTP {} with content type {media_type} is not a stream of events", response.status());
     let mut body = Vec::new();
     while body.len() < 4096
         && let Ok(Some(bytes)) = http::next_bytes(response, in_grace(limits)).await
@@ -365,28 +234,26 @@ fn cut(received: u64, decoder: &Decoder, open: &[String], broken: Option<&str>) 
     Failure::new(FailureKind::ProtocolError, message).with_detail(detail.join("\n"))
 }
 
-fn unanswered_interrupt(interrupt: &OpenInterrupt) -> Failure {
-    let mut words = "the agent paused and asked for an answer that the turn does not script (`resume`)".to_string();
-    for (what, said) in [
-        ("reason", interrupt.reason.as_deref()),
-        ("message", interrupt.message.as_deref()),
-        ("tool", interrupt.tool.as_deref()),
-    ] {
-        if let Some(said) = said {
-            words.push_str(&format!("; {what}: {}", wire::excerpt(said, 200)));
+/// Takes in the streams of each turn as an agent would send them and returns what is recorded. Where a real stream
+/// would be given up, the rest of it is left out. For the project's own fuzzing; not part of the interface.
+#[doc(hidden)]
+pub fn fold_streams(turns: &[Vec<Vec<u8>>], strictness: Strictness) -> Vec<hotseat_trace::Payload> {
+    let (mut recorded, mut requests) = (Vec::new(), 0);
+    let mut thread = Thread::new("thread".into(), Value::Null);
+    for (number, streams) in turns.iter().enumerate() {
+        thread.begin_turn(format!("turn-{number}").into(), format!("user-{number}").into(), "hello");
+        for stream in streams {
+            requests += 1;
+            let asked = Asked { request: requests, run_id: "run".to_string() };
+            let mut run = Run::new(&mut thread, asked, RunOptions { strictness, keep_raw: false });
+            let (mut decoder, mut broken) = (Decoder::default(), false);
+            let _ = decoder.feed(stream, |data| {
+                let at = hotseat_trace::Offset(recorded.len() as u64);
+                broken = broken || run.receive(&data, at, &mut |payload| recorded.push(payload)).is_err();
+            });
+            let at = hotseat_trace::Offset(recorded.len() as u64);
+            let _ = run.finish(at, &mut |payload| recorded.push(payload));
         }
     }
-    Failure::new(FailureKind::TestError, words)
-        .with_detail(serde_json::to_string_pretty(&interrupt.value).unwrap_or_default())
-}
-
-/// The failure of answering an interrupt whose time is over.
-fn expired(interrupt: &OpenInterrupt) -> Option<Failure> {
-    let said = interrupt.expires_at.as_deref()?;
-    let expires: jiff::Timestamp = said.parse().ok()?;
-    let now = jiff::Timestamp::from_millisecond(crate::session::wall_millis()).ok()?;
-    (expires < now).then(|| {
-        let message = format!("the interrupt expired at {said}; only `status: cancelled` can answer it");
-        Failure::new(FailureKind::TestError, message)
-    })
+    recorded
 }

@@ -3,10 +3,13 @@
 //! A violation is worded for people. Whether it is an error or a note is the target's setting: real
 //! producers break some of these rules while everything they did is plain to see.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::wire::Event;
+
+/// The sub-agent that something belongs to; none for the agent itself.
+type Owner = Option<Arc<str>>;
 
 /// Where the stream stands.
 #[derive(Debug, Default, PartialEq)]
@@ -18,26 +21,37 @@ enum Phase {
     Failed,
 }
 
-/// What is open in the current run.
+/// What has begun in the current run.
 #[derive(Debug, Default)]
 pub struct Rules {
     phase: Phase,
-    texts: HashSet<Arc<str>>,
-    calls: HashSet<Arc<str>>,
-    spans: HashSet<Arc<str>>,
-    thoughts: HashSet<Arc<str>>,
-    steps: HashSet<(String, Option<Arc<str>>)>,
+    run_id: Option<Arc<str>>,
+    texts: Begun,
+    calls: Begun,
+    spans: Begun,
+    thoughts: Begun,
+    steps: HashSet<(String, Owner)>,
     subagents: HashSet<Arc<str>>,
     ended_subagents: HashSet<Arc<str>>,
+}
+
+/// Everything of one kind that has begun, whether it has ended or not. Ids are unique per kind only.
+#[derive(Debug, Default)]
+struct Begun(HashMap<Arc<str>, Entity>);
+
+#[derive(Debug)]
+struct Entity {
+    owner: Owner,
+    open: bool,
 }
 
 impl Rules {
     /// Takes note of an event (chunks already expanded) and says which rule it breaks.
     pub fn check(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::RunStarted(_) => {
+            Event::RunStarted(e) => {
                 let running = self.phase == Phase::Running;
-                *self = Rules { phase: Phase::Running, ..Rules::default() };
+                *self = Rules { phase: Phase::Running, run_id: e.run_id.clone(), ..Rules::default() };
                 return running.then(|| "RUN_STARTED while a run is going on".to_string());
             }
             Event::RunError(_) => {
@@ -45,7 +59,8 @@ impl Rules {
                 self.phase = Phase::Failed;
                 return failed.then(|| "RUN_ERROR after RUN_ERROR".to_string());
             }
-            Event::Raw(_) | Event::Unknown(_) => return None,
+            // Nobody knows where an event of a later version may stand.
+            Event::Unknown(_) => return None,
             _ => {}
         }
         let misplaced = match self.phase {
@@ -60,28 +75,51 @@ impl Rules {
 
     fn follow(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::TextStart(e) => opened(&mut self.texts, &e.message_id, "TEXT_MESSAGE_START", "message"),
-            Event::TextContent(e) => needs(&self.texts, &e.message_id, "TEXT_MESSAGE_CONTENT", "message"),
-            Event::TextEnd(e) => closed(&mut self.texts, &e.message_id, "TEXT_MESSAGE_END", "message"),
-            Event::ToolStart(e) => opened(&mut self.calls, &e.tool_call_id, "TOOL_CALL_START", "tool call"),
-            Event::ToolArgs(e) => needs(&self.calls, &e.tool_call_id, "TOOL_CALL_ARGS", "tool call"),
-            Event::ToolEnd(e) => closed(&mut self.calls, &e.tool_call_id, "TOOL_CALL_END", "tool call"),
-            Event::ReasoningStart(e) => {
-                let id = e.message_id.as_ref()?;
-                opened(&mut self.spans, id, "REASONING_START", "reasoning")
+            Event::TextStart(e) => {
+                self.texts.open(&e.message_id, &e.subagent_run_id, "TEXT_MESSAGE_START", "message")
             }
-            Event::ReasoningEnd(e) => closed(&mut self.spans, e.message_id.as_ref()?, "REASONING_END", "reasoning"),
+            Event::TextContent(e) => {
+                self.texts.go_on(&e.message_id, &e.subagent_run_id, "TEXT_MESSAGE_CONTENT", "message")
+            }
+            Event::TextEnd(e) => {
+                self.texts.end(&e.message_id, &e.subagent_run_id, "TEXT_MESSAGE_END", "message")
+            }
+            Event::ToolStart(e) => {
+                let opened =
+                    self.calls.open(&e.tool_call_id, &e.subagent_run_id, "TOOL_CALL_START", "tool call");
+                opened.or_else(|| {
+                    let parent = self.texts.0.get(e.parent_message_id.as_ref()?)?;
+                    parent.claimed_by(&e.subagent_run_id).then(|| {
+                        format!(
+                            "TOOL_CALL_START for tool call {} names a message of another agent",
+                            e.tool_call_id
+                        )
+                    })
+                })
+            }
+            Event::ToolArgs(e) => {
+                self.calls.go_on(&e.tool_call_id, &e.subagent_run_id, "TOOL_CALL_ARGS", "tool call")
+            }
+            Event::ToolEnd(e) => {
+                self.calls.end(&e.tool_call_id, &e.subagent_run_id, "TOOL_CALL_END", "tool call")
+            }
+            Event::ReasoningStart(e) => {
+                self.spans.open(e.message_id.as_ref()?, &e.subagent_run_id, "REASONING_START", "reasoning")
+            }
+            Event::ReasoningEnd(e) => {
+                self.spans.end(e.message_id.as_ref()?, &e.subagent_run_id, "REASONING_END", "reasoning")
+            }
             Event::ReasoningMessageStart(e) => {
-                let id = e.message_id.as_ref()?;
-                opened(&mut self.thoughts, id, "REASONING_MESSAGE_START", "reasoning message")
+                let (id, what) = (e.message_id.as_ref()?, "reasoning message");
+                self.thoughts.open(id, &e.subagent_run_id, "REASONING_MESSAGE_START", what)
             }
             Event::ReasoningContent(e) => {
-                let id = e.message_id.as_ref()?;
-                needs(&self.thoughts, id, "REASONING_MESSAGE_CONTENT", "reasoning message")
+                let (id, what) = (e.message_id.as_ref()?, "reasoning message");
+                self.thoughts.go_on(id, &e.subagent_run_id, "REASONING_MESSAGE_CONTENT", what)
             }
             Event::ReasoningMessageEnd(e) => {
-                let id = e.message_id.as_ref()?;
-                closed(&mut self.thoughts, id, "REASONING_MESSAGE_END", "reasoning message")
+                let (id, what) = (e.message_id.as_ref()?, "reasoning message");
+                self.thoughts.end(id, &e.subagent_run_id, "REASONING_MESSAGE_END", what)
             }
             Event::StepStarted(e) => {
                 let new = self.steps.insert((e.step_name.clone(), e.subagent_run_id.clone()));
@@ -92,18 +130,37 @@ impl Rules {
                 (!known).then(|| format!("STEP_FINISHED {} without its STEP_STARTED", e.step_name))
             }
             Event::SubagentStarted(e) => {
-                let Some(id) = &e.subagent_run_id else { return Some("SUBAGENT_STARTED without subagentRunId".into()) };
+                let Some(id) = &e.subagent_run_id else {
+                    return Some("SUBAGENT_STARTED without subagentRunId".into());
+                };
                 if self.ended_subagents.contains(id) {
                     return Some(format!("SUBAGENT_STARTED {id}, which has already ended in this run"));
                 }
-                opened(&mut self.subagents, id, "SUBAGENT_STARTED", "sub-agent")
+                let parent = e.parent_subagent_run_id.as_ref();
+                let stranger =
+                    parent.filter(|id| !self.subagents.contains(*id) && !self.ended_subagents.contains(*id));
+                if !self.subagents.insert(id.clone()) {
+                    return Some(format!("SUBAGENT_STARTED for sub-agent {id}, which is open already"));
+                }
+                stranger
+                    .map(|parent| format!("SUBAGENT_STARTED {id} names a parent that never began: {parent}"))
             }
-            Event::SubagentFinished(e) => self.subagent_ended(e.subagent_run_id.as_ref(), "SUBAGENT_FINISHED"),
+            Event::SubagentFinished(e) => {
+                self.subagent_ended(e.subagent_run_id.as_ref(), "SUBAGENT_FINISHED")
+            }
             Event::SubagentError(e) => self.subagent_ended(e.subagent_run_id.as_ref(), "SUBAGENT_ERROR"),
-            Event::RunFinished(_) => {
+            Event::RunFinished(e) => {
                 self.phase = Phase::Finished;
                 let open = self.still_open();
-                (!open.is_empty()).then(|| format!("RUN_FINISHED while open: {}", open.join(", ")))
+                if !open.is_empty() {
+                    return Some(format!("RUN_FINISHED while open: {}", open.join(", ")));
+                }
+                match (&e.run_id, &self.run_id) {
+                    (Some(ended), Some(begun)) if ended != begun => {
+                        Some(format!("RUN_FINISHED says run {ended}, RUN_STARTED said {begun}"))
+                    }
+                    _ => None,
+                }
             }
             _ => None,
         }
@@ -112,7 +169,7 @@ impl Rules {
     fn subagent_ended(&mut self, id: Option<&Arc<str>>, what: &str) -> Option<String> {
         let Some(id) = id else { return Some(format!("{what} without subagentRunId")) };
         self.ended_subagents.insert(id.clone());
-        closed(&mut self.subagents, id, what, "sub-agent")
+        (!self.subagents.remove(id)).then(|| format!("{what} for sub-agent {id}, which is not open"))
     }
 
     /// What has begun and not ended, in words; sorted, so that two runs read alike.
@@ -122,24 +179,53 @@ impl Rules {
             (&self.calls, "tool call"),
             (&self.spans, "reasoning"),
             (&self.thoughts, "reasoning message"),
-            (&self.subagents, "sub-agent"),
         ];
-        let ids = kinds.iter().flat_map(|(open, what)| open.iter().map(move |id| format!("{what} {id}")));
-        let mut words: Vec<String> = ids.chain(self.steps.iter().map(|(name, _)| format!("step {name}"))).collect();
+        let ids =
+            kinds.iter().flat_map(|(begun, what)| begun.still_open().map(move |id| format!("{what} {id}")));
+        let subagents = self.subagents.iter().map(|id| format!("sub-agent {id}"));
+        let steps = self.steps.iter().map(|(name, _)| format!("step {name}"));
+        let mut words: Vec<String> = ids.chain(subagents).chain(steps).collect();
         words.sort();
         words
     }
 }
 
-fn opened(open: &mut HashSet<Arc<str>>, id: &Arc<str>, event: &str, what: &str) -> Option<String> {
-    let new = open.insert(id.clone());
-    (!new).then(|| format!("{event} for {what} {id}, which is open already"))
+impl Begun {
+    fn open(&mut self, id: &Arc<str>, owner: &Owner, event: &str, what: &str) -> Option<String> {
+        let before = self.0.insert(id.clone(), Entity { owner: owner.clone(), open: true });
+        let open = before.is_some_and(|entity| entity.open);
+        open.then(|| format!("{event} for {what} {id}, which is open already"))
+    }
+
+    fn go_on(&mut self, id: &Arc<str>, owner: &Owner, event: &str, what: &str) -> Option<String> {
+        match self.0.get(id) {
+            Some(entity) if entity.open => entity.disagrees(owner, id, event, what),
+            _ => Some(format!("{event} for {what} {id}, which is not open")),
+        }
+    }
+
+    fn end(&mut self, id: &Arc<str>, owner: &Owner, event: &str, what: &str) -> Option<String> {
+        match self.0.get_mut(id) {
+            Some(entity) if entity.open => {
+                entity.open = false;
+                entity.disagrees(owner, id, event, what)
+            }
+            _ => Some(format!("{event} for {what} {id}, which is not open")),
+        }
+    }
+
+    fn still_open(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.0.iter().filter(|(_, entity)| entity.open).map(|(id, _)| id)
+    }
 }
 
-fn needs(open: &HashSet<Arc<str>>, id: &Arc<str>, event: &str, what: &str) -> Option<String> {
-    (!open.contains(id)).then(|| format!("{event} for {what} {id}, which is not open"))
-}
+impl Entity {
+    /// Whether another agent says that this is its own. Who says nothing claims nothing.
+    fn claimed_by(&self, other: &Owner) -> bool {
+        other.is_some() && *other != self.owner
+    }
 
-fn closed(open: &mut HashSet<Arc<str>>, id: &Arc<str>, event: &str, what: &str) -> Option<String> {
-    (!open.remove(id)).then(|| format!("{event} for {what} {id}, which is not open"))
+    fn disagrees(&self, owner: &Owner, id: &str, event: &str, what: &str) -> Option<String> {
+        self.claimed_by(owner).then(|| format!("{event} for {what} {id}, which another agent began"))
+    }
 }

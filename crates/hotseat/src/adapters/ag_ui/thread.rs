@@ -1,6 +1,6 @@
 //! The conversation as the protocol carries it from request to request: history, state, known calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -20,6 +20,8 @@ pub struct Thread {
     pub turn: ThreadTurn,
     /// Calls by their id on the wire; where a server gave an id twice, the later call.
     pub calls: HashMap<Arc<str>, KnownCall>,
+    /// Other ids that a server's snapshots give to known calls, and the ids by which those are known.
+    pub aliases: HashMap<Arc<str>, Arc<str>>,
     /// How many calls there were, to tell apart those whose id was given twice.
     calls_made: usize,
     /// Activities by message id: they are shown to people and never sent back.
@@ -39,25 +41,46 @@ pub struct ThreadTurn {
     pub user_text: String,
     /// Texts of the agent that are in the trace, with the ids of their messages.
     pub texts: Vec<(Arc<str>, String)>,
-    /// Wire ids of the turn's calls that were seen as events, in order.
+    /// Wire ids of the turn's calls, in order.
     pub calls: Vec<Arc<str>>,
+    /// What stood in the history before the turn, noted when its first snapshot replaces the history.
+    pub before: Option<Before>,
+}
+
+/// The part of a history that is older than the current turn.
+#[derive(Debug)]
+pub struct Before {
+    /// Ids of all its messages.
+    pub ids: HashSet<String>,
+    /// What the user said in it.
+    pub user_texts: Vec<String>,
 }
 
 /// A tool call that was seen.
 #[derive(Debug, Clone)]
 pub struct KnownCall {
-    /// Its id in the trace.
+    /// Its id in the trace. It differs from that on the wire where the server had given that one before.
     pub trace_id: Arc<str>,
     /// Its tool.
     pub name: Arc<str>,
     /// The turn it was made in.
     pub turn: usize,
-    /// Which request of the session it was made in.
-    pub request: usize,
     /// Its arguments as far as they are known.
     pub arguments: Arguments,
-    /// Whether a result is known.
-    pub answered: bool,
+    /// Its result, if one is known.
+    pub answered: Option<Answered>,
+}
+
+/// Who gave the result of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    /// The agent, while this request was answered.
+    ByAgent {
+        /// Number of the request in its session.
+        request: usize,
+    },
+    /// The client, from the script.
+    ByClient,
 }
 
 /// The arguments of a call.
@@ -83,13 +106,26 @@ impl Arguments {
         }
     }
 
-    /// What `function.arguments` of a message holds.
-    fn wire_text(&self) -> String {
+    /// Whether nothing is known of them, or only that there are none, which may mean that they were lost.
+    pub fn is_empty(&self) -> bool {
         match self {
-            Arguments::Unknown => "{}".to_string(),
-            Arguments::Json(value) => value.to_string(),
-            Arguments::Broken(text) => text.clone(),
+            Arguments::Unknown => true,
+            Arguments::Json(Value::Object(members)) => members.is_empty(),
+            Arguments::Json(_) | Arguments::Broken(_) => false,
         }
+    }
+
+    /// Whether these are the arguments of another call for sure: both are whole, and they differ.
+    pub fn contradict(&self, other: &Arguments) -> bool {
+        let whole = |arguments: &Arguments| matches!(arguments, Arguments::Json(_)) && !arguments.is_empty();
+        whole(self) && whole(other) && self != other
+    }
+}
+
+impl KnownCall {
+    /// Whether the server had not given its id to another call before.
+    pub fn has_id_of_its_own(&self, id: &str) -> bool {
+        *self.trace_id == *id
     }
 }
 
@@ -102,6 +138,7 @@ impl Thread {
             state,
             turn: ThreadTurn::default(),
             calls: HashMap::new(),
+            aliases: HashMap::new(),
             calls_made: 0,
             activities: HashMap::new(),
         }
@@ -119,8 +156,24 @@ impl Thread {
         };
     }
 
+    /// The id by which a call is known.
+    pub fn known_id(&self, id: Arc<str>) -> Arc<str> {
+        self.aliases.get(&id).cloned().unwrap_or(id)
+    }
+
+    /// The id under which the history holds a call: what the server's last snapshot calls it.
+    pub fn id_in_history(&self, id: &Arc<str>) -> Arc<str> {
+        let mut names = self.aliases.iter().filter(|(_, known)| *known == id).map(|(name, _)| name);
+        names.find(|name| self.caller(name).is_some()).unwrap_or(id).clone()
+    }
+
+    /// A call of the current turn.
+    pub fn call_of_turn(&self, id: &str) -> Option<&KnownCall> {
+        self.calls.get(id).filter(|call| call.turn == self.turn.number)
+    }
+
     /// Notes a call that was not known and gives it an id for the trace: its own, unless that was given before.
-    pub fn add_call(&mut self, id: &Arc<str>, name: &Arc<str>, request: usize) -> Arc<str> {
+    pub fn add_call(&mut self, id: &Arc<str>, name: &Arc<str>) -> Arc<str> {
         self.calls_made += 1;
         let trace_id = match self.calls.contains_key(id) {
             true => Arc::from(format!("{id}#{}", self.calls_made)),
@@ -130,17 +183,32 @@ impl Thread {
             trace_id: trace_id.clone(),
             name: name.clone(),
             turn: self.turn.number,
-            request,
             arguments: Arguments::Unknown,
-            answered: false,
+            answered: None,
         };
         self.calls.insert(id.clone(), call);
+        self.turn.calls.push(id.clone());
         trace_id
     }
 
-    /// The message with this id, or a new empty one of this role at the end.
+    /// The last message of the current turn that fits. Servers that number what they say from the start of each
+    /// turn give ids again, so what is older is not looked at.
+    fn place_in_turn(&self, fits: impl Fn(&Message) -> bool) -> Option<usize> {
+        for (place, message) in self.history.iter().enumerate().rev() {
+            if fits(message) {
+                return Some(place);
+            }
+            if wire::id(message) == Some(&self.turn.user_message) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The message of the current turn with this id and role, or a new empty one at the end.
     pub fn message(&mut self, id: &str, role: &str) -> &mut Message {
-        let place = self.history.iter().rposition(|message| wire::id(message) == Some(id));
+        let place =
+            self.place_in_turn(|message| wire::id(message) == Some(id) && wire::role(message) == role);
         let place = place.unwrap_or_else(|| {
             self.history.push(object(json!({"id": id, "role": role})));
             self.history.len() - 1
@@ -148,25 +216,39 @@ impl Thread {
         &mut self.history[place]
     }
 
+    /// The last message with this id, whoever said it.
+    pub fn any_message(&mut self, id: &str) -> Option<&mut Message> {
+        self.history.iter_mut().rfind(|message| wire::id(message) == Some(id))
+    }
+
     /// Puts a call into the assistant message that made it.
     pub fn put_call(&mut self, id: &str, name: &str, parent: Option<&str>) {
-        let entry = json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
-        if self.history.iter().flat_map(wire::calls).any(|call| call.id == id) {
+        if self.place_in_turn(|message| wire::calls(message).any(|call| call.id == id)).is_some() {
             return;
         }
+        let entry = json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
         let message = self.message(parent.unwrap_or(id), "assistant");
         match message.get_mut("toolCalls").and_then(Value::as_array_mut) {
             Some(calls) => calls.push(entry),
             None => {
-                message.insert("toolCalls".to_string(), json!([entry]));
+                message.insert("toolCalls".to_string(), Value::Array(vec![entry]));
             }
         }
     }
 
-    /// Writes the arguments of a call into the message that made it.
-    pub fn put_arguments(&mut self, id: &str, arguments: &Arguments) {
+    /// Puts a second call with the id of another behind everything, with that one's arguments until it has its own.
+    pub fn put_second_call(&mut self, id: &str, name: &str) {
+        let Some(known) = self.calls.get(id) else { return };
+        let message_id = known.trace_id.clone();
+        let mut entry = self.call_entry(id).cloned().unwrap_or_else(|| json!({"id": id, "type": "function"}));
+        entry["function"]["name"] = Value::String(name.to_string());
+        self.history.push(object(json!({"id": message_id, "role": "assistant", "toolCalls": [entry]})));
+    }
+
+    /// Writes the arguments of a call, as the agent wrote them, into the message that made it.
+    pub fn put_arguments(&mut self, id: &str, text: String) {
         if let Some(call) = self.call_entry(id) {
-            call["function"]["arguments"] = Value::String(arguments.wire_text());
+            call["function"]["arguments"] = Value::String(text);
         }
     }
 
@@ -177,41 +259,105 @@ impl Thread {
         calls.find(|call| call.get("id").and_then(Value::as_str) == Some(id))
     }
 
+    /// The place of the message that made a call.
+    fn caller(&self, call_id: &str) -> Option<usize> {
+        self.history.iter().rposition(|message| wire::calls(message).any(|call| call.id == call_id))
+    }
+
+    /// What the history holds as the result of a call.
+    pub fn result(&self, call_id: &str) -> Option<&Value> {
+        let from = self.caller(call_id).map_or(0, |caller| caller + 1);
+        self.history[from..].iter().rfind(|message| answers(message, call_id))?.get("content")
+    }
+
     /// Puts a result behind the message that made the call and behind the results that are there already.
-    pub fn put_result(&mut self, message_id: &str, call_id: &str, content: Value, error: Option<&str>) {
-        let known = |m: &Message| wire::role(m) == "tool" && m.get("toolCallId").and_then(Value::as_str) == Some(call_id);
-        self.history.retain(|message| !known(message));
-        let caller = self.history.iter().rposition(|message| wire::calls(message).any(|call| call.id == call_id));
+    pub fn put_result(
+        &mut self,
+        message_id: &str,
+        call_id: &str,
+        content: Value,
+        error: Option<&str>,
+    ) -> &mut Message {
+        let caller = self.caller(call_id);
+        let from = caller.map_or(0, |caller| caller + 1);
+        while let Some(known) = self.history[from..].iter().position(|message| answers(message, call_id)) {
+            self.history.remove(from + known);
+        }
         let place = match caller {
-            Some(caller) => {
-                let results = self.history[caller + 1..].iter().take_while(|m| wire::role(m) == "tool").count();
-                caller + 1 + results
-            }
+            Some(_) => from + self.history[from..].iter().take_while(|m| wire::role(m) == "tool").count(),
             None => self.history.len(),
         };
-        let mut message = object(json!({"id": message_id, "role": "tool", "toolCallId": call_id, "content": content}));
+        let mut message =
+            object(json!({"id": message_id, "role": "tool", "toolCallId": call_id, "content": content}));
         if let Some(error) = error {
             message.insert("error".to_string(), Value::String(error.to_string()));
         }
         self.history.insert(place, message);
+        &mut self.history[place]
     }
 
     /// Takes over the messages of a snapshot, in its order. Messages of a role that a producer never puts into
-    /// its snapshots (activity, reasoning) are kept, each behind the message that it followed.
+    /// its snapshots (activity, reasoning) are kept, each behind what it
+    /// followed.
     pub fn take_over(&mut self, snapshot: &[Message]) {
-        let has_role = |role: &str| snapshot.iter().any(|message| wire::role(message) == role);
-        let kept_roles: Vec<&str> = ["activity", "reasoning"].into_iter().filter(|role| !has_role(role)).collect();
+        if self.turn.before.is_none() {
+            self.turn.before = Some(self.before());
+        }
+        let listed = |role: &str| snapshot.iter().any(|message| wire::role(message) == role);
+        let kept_roles: Vec<&str> =
+            ["activity", "reasoning"].into_iter().filter(|role| !listed(role)).collect();
+        let is_kept = |message: &Message| kept_roles.contains(&wire::role(message));
         let mut history = snapshot.to_vec();
-        let mut before: Option<Value> = None;
-        for message in std::mem::take(&mut self.history) {
-            let id = message.get("id").cloned();
-            if kept_roles.contains(&wire::role(&message)) {
-                let neighbour = history.iter().position(|other| before.is_some() && other.get("id") == before.as_ref());
-                history.insert(neighbour.map_or(history.len(), |place| place + 1), message);
+        let ours = std::mem::take(&mut self.history);
+        if ours.iter().any(is_kept) {
+            let mut behind: Option<usize> = None;
+            for message in ours {
+                if is_kept(&message) {
+                    let place = behind.map_or(history.len(), |place| place + 1);
+                    history.insert(place, message);
+                    behind = Some(place);
+                } else if let Some(id) = wire::id(&message) {
+                    behind = history.iter().position(|other| wire::id(other) == Some(id)).or(behind);
+                }
             }
-            before = id;
         }
         self.history = history;
+    }
+
+    fn before(&self) -> Before {
+        let users = |message: &&Message| wire::role(message) == "user";
+        let older =
+            self.history.iter().take_while(|message| wire::id(message) != Some(&self.turn.user_message));
+        Before {
+            ids: older.clone().filter_map(wire::id).map(str::to_string).collect(),
+            user_texts: older.filter(users).map(|message| wire::text(message.get("content"))).collect(),
+        }
+    }
+
+    /// Where the messages of the current turn begin in a snapshot: behind its user message. A snapshot that was
+    /// taken before the turn holds none of them.
+    pub fn turn_begins(&self, snapshot: &[Message]) -> usize {
+        let before = self.turn.before.as_ref();
+        let older = |message: &Message| {
+            before.is_some_and(|before| wire::id(message).is_some_and(|id| before.ids.contains(id)))
+        };
+        let new_user = |message: &Message| wire::role(message) == "user" && !older(message);
+        let said = |message: &Message| wire::text(message.get("content"));
+
+        let by_id = snapshot.iter().position(|message| wire::id(message) == Some(&self.turn.user_message));
+        // A server may give the user's messages ids of its own, or change what they say.
+        let by_text =
+            || snapshot.iter().rposition(|message| new_user(message) && said(message) == self.turn.user_text);
+        let unheard =
+            |message: &Message| before.is_none_or(|before| !before.user_texts.contains(&said(message)));
+        let by_news = || snapshot.iter().position(|message| new_user(message) && unheard(message));
+        if let Some(place) = by_id.or_else(by_text).or_else(by_news) {
+            return place + 1;
+        }
+        match snapshot.iter().any(|message| wire::role(message) == "user") {
+            true => snapshot.len(),
+            false => snapshot.iter().rposition(older).map_or(0, |place| place + 1),
+        }
     }
 
     /// The messages to send: activities are for people, and a message that never got any content is left out.
@@ -225,6 +371,11 @@ impl Thread {
             _ => true,
         })
     }
+}
+
+/// Whether a message holds the result of a call.
+fn answers(message: &Message, call_id: &str) -> bool {
+    wire::role(message) == "tool" && message.get("toolCallId").and_then(Value::as_str) == Some(call_id)
 }
 
 /// The members of a JSON value that is known to be an object.

@@ -3,8 +3,10 @@
 //! Own types rather than a published crate: ids are any text, unknown members and unknown types are not
 //! errors, and a `null` where older producers put one is read as absent.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -15,8 +17,19 @@ pub type Message = Map<String, Value>;
 pub const PROTOCOL_VERSION: &str = "1.0";
 
 /// Reads a member that may be absent or `null` as its default.
-fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a member that should be text and decides nothing: text as it is, anything else as JSON.
+fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    })
 }
 
 /// Declares the bodies of events. `subagentRunId` and `metadata` may stand on each of them.
@@ -63,7 +76,7 @@ bodies! {
         tool_call_id: Arc<str>,
         content: Value,
         #[serde(default)] message_id: Option<Arc<str>>,
-        #[serde(default)] error: Option<String>,
+        #[serde(default, deserialize_with = "said")] error: Option<String>,
     }
     StateSnapshot { snapshot: Value }
     StateDelta { delta: Value }
@@ -75,12 +88,12 @@ bodies! {
         #[serde(default)] replace: Option<bool>,
     }
     ActivityDelta { message_id: Arc<str>, activity_type: String, patch: Value }
-    RawEvent { event: Value, #[serde(default)] source: Option<String> }
+    RawEvent { event: IgnoredAny }
     CustomEvent { name: String, #[serde(default)] value: Value }
     RunStarted {
         #[serde(default)] thread_id: Option<Arc<str>>,
         #[serde(default)] run_id: Option<Arc<str>>,
-        #[serde(default)] protocol_version: Option<String>,
+        #[serde(default, deserialize_with = "said")] protocol_version: Option<String>,
     }
     RunFinished {
         #[serde(default)] thread_id: Option<Arc<str>>,
@@ -89,27 +102,57 @@ bodies! {
         #[serde(default)] outcome: Option<Outcome>,
         #[serde(default)] usage: Option<Value>,
     }
-    RunError { message: String, #[serde(default)] code: Option<String>, #[serde(default)] usage: Option<Value> }
+    RunError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
     Step { step_name: String }
     Span { #[serde(default)] message_id: Option<Arc<str>> }
     ReasoningDelta { #[serde(default)] message_id: Option<Arc<str>>, delta: String }
     EncryptedValue { subtype: String, entity_id: Arc<str>, encrypted_value: String }
-    SubagentStarted { #[serde(default)] name: Option<String> }
+    SubagentStarted {
+        #[serde(default)] name: Option<String>,
+        #[serde(default)] parent_subagent_run_id: Option<Arc<str>>,
+    }
     SubagentFinished { #[serde(default)] result: Option<Value> }
-    SubagentError { message: String, #[serde(default)] code: Option<String> }
+    SubagentError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
 }
 
 /// How a run ended, where the producer says: absent means success.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "WrittenOutcome")]
 pub struct Outcome {
     /// `success`, `interrupt`, `cancelled`, or a word of a later version.
     pub r#type: String,
     /// What the agent waits for, when `type` is `interrupt`.
-    #[serde(default)]
     pub interrupts: Vec<Interrupt>,
     /// Client-side calls that wait for an answer, where the producer lists them.
-    #[serde(default, rename = "pendingToolCallIds", deserialize_with = "nullable")]
     pub pending_tool_call_ids: Vec<Arc<str>>,
+}
+
+/// The outcome as it is written: drafts of the protocol had the word alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenOutcome {
+    Word(String),
+    #[serde(rename_all = "camelCase")]
+    Members {
+        r#type: String,
+        #[serde(default, deserialize_with = "nullable")]
+        interrupts: Vec<Interrupt>,
+        #[serde(default, deserialize_with = "nullable")]
+        pending_tool_call_ids: Vec<Arc<str>>,
+    },
+}
+
+impl From<WrittenOutcome> for Outcome {
+    fn from(written: WrittenOutcome) -> Self {
+        match written {
+            WrittenOutcome::Word(r#type) => {
+                Outcome { r#type, interrupts: Vec::new(), pending_tool_call_ids: Vec::new() }
+            }
+            WrittenOutcome::Members { r#type, interrupts, pending_tool_call_ids } => {
+                Outcome { r#type, interrupts, pending_tool_call_ids }
+            }
+        }
+    }
 }
 
 /// A question of a paused run. All members are kept, those that decide something are read by the methods.
@@ -141,21 +184,17 @@ macro_rules! events {
             /// # Errors
             /// When the text is not a JSON object with a `type`, or a known type lacks a member or has one of
             /// the wrong type. The error is worded for people.
-            pub fn parse(text: &str) -> Result<Event, String> {
-                #[derive(Deserialize)]
-                struct Head<'a> {
-                    #[serde(borrow)]
-                    r#type: std::borrow::Cow<'a, str>,
-                }
+            pub fn parse(text: &str) -> Result<Received, String> {
                 let head: Head = serde_json::from_str(text).map_err(|error| not_an_event(text, &error))?;
-                match &*head.r#type {
+                let event = match &*head.r#type {
                     $($($name)|+ => {
                         let body = serde_json::from_str::<$body>(text)
                             .map_err(|error| format!("{}: {}", head.r#type, without_place(&error)))?;
-                        Ok(Event::$variant(body))
+                        Event::$variant(body)
                     })+
-                    other => Ok(Event::Unknown(other.to_string())),
-                }
+                    other => Event::Unknown(other.to_string()),
+                };
+                Ok(Received { event, null_subagent: head.subagent_run_id == Tag::Null })
             }
         }
     };
@@ -199,6 +238,40 @@ events! {
     ThinkingContent(ReasoningDelta) = "THINKING_TEXT_MESSAGE_CONTENT",
     ThinkingMessageEnd(Span) = "THINKING_TEXT_MESSAGE_END",
     ThinkingEnd(Span) = "THINKING_END",
+}
+
+/// An event, and what its members do not show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Received {
+    /// The event.
+    pub event: Event,
+    /// `subagentRunId` is `null`, which no version allows: it is there or it is not.
+    pub null_subagent: bool,
+}
+
+/// What every event is looked at for before its type is known.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(default, rename = "subagentRunId")]
+    subagent_run_id: Tag,
+}
+
+/// Whether a member is there.
+#[derive(Default, PartialEq)]
+enum Tag {
+    #[default]
+    Absent,
+    Null,
+    There,
+}
+
+impl<'de> Deserialize<'de> for Tag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let there: Option<IgnoredAny> = Option::deserialize(deserializer)?;
+        Ok(if there.is_some() { Tag::There } else { Tag::Null })
+    }
 }
 
 fn not_an_event(text: &str, error: &serde_json::Error) -> String {
@@ -245,11 +318,17 @@ pub fn text(content: Option<&Value>) -> String {
     }
 }
 
+/// Whether a list is content in parts, rather than a result that happens to be a list.
+pub fn is_parts(items: &[Value]) -> bool {
+    !items.is_empty() && items.iter().all(|item| item.get("type").is_some_and(Value::is_string))
+}
+
 /// A tool call inside an assistant message.
 pub struct CallInMessage<'a> {
     pub id: &'a str,
     pub name: &'a str,
-    pub arguments: &'a str,
+    /// As text; some producers write them as an object.
+    pub arguments: Cow<'a, str>,
 }
 
 /// The tool calls of a message; entries that lack an id or a name are passed over.
@@ -260,7 +339,11 @@ pub fn calls(message: &Message) -> impl Iterator<Item = CallInMessage<'_>> {
         Some(CallInMessage {
             id: call.get("id")?.as_str()?,
             name: function.get("name")?.as_str()?,
-            arguments: function.get("arguments").and_then(Value::as_str).unwrap_or(""),
+            arguments: match function.get("arguments") {
+                Some(Value::String(text)) => Cow::Borrowed(text),
+                Some(Value::Null) | None => Cow::Borrowed(""),
+                Some(other) => Cow::Owned(other.to_string()),
+            },
         })
     })
 }
@@ -271,7 +354,9 @@ mod tests {
 
     #[test]
     fn members_that_are_absent_or_null_are_read_alike() {
-        let with = Event::parse(r#"{"type":"TOOL_CALL_START","toolCallId":"1","toolCallName":"x","parentMessageId":null,"rawEvent":null,"zzz":1}"#);
+        let with = Event::parse(
+            r#"{"type":"TOOL_CALL_START","toolCallId":"1","toolCallName":"x","parentMessageId":null,"rawEvent":null,"zzz":1}"#,
+        );
         let without = Event::parse(r#"{"type":"TOOL_CALL_START","toolCallId":"1","toolCallName":"x"}"#);
         assert_eq!(with, without);
         assert!(with.is_ok());
@@ -285,8 +370,14 @@ mod tests {
             ("{}", "it has no `type`"),
             (r#"{"type":5}"#, "its `type` is not text"),
             ("{not json", "it is not JSON"),
-            (r#"{"type":"TOOL_CALL_START","toolCallName":"x"}"#, "TOOL_CALL_START: missing field `toolCallId`"),
-            (r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":5}"#, "TEXT_MESSAGE_CONTENT: invalid type: integer `5`, expected a string"),
+            (
+                r#"{"type":"TOOL_CALL_START","toolCallName":"x"}"#,
+                "TOOL_CALL_START: missing field `toolCallId`",
+            ),
+            (
+                r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":5}"#,
+                "TEXT_MESSAGE_CONTENT: invalid type: integer `5`, expected a string",
+            ),
         ] {
             let error = Event::parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
@@ -294,7 +385,22 @@ mod tests {
     }
 
     #[test]
+    fn an_outcome_may_be_its_word_alone() {
+        let outcome = |text: &str| match Event::parse(text).map(|received| received.event) {
+            Ok(Event::RunFinished(finished)) => finished.outcome,
+            other => panic!("{other:?}"),
+        };
+        let word = outcome(r#"{"type":"RUN_FINISHED","outcome":"success"}"#);
+        assert_eq!(
+            word,
+            outcome(r#"{"type":"RUN_FINISHED","outcome":{"type":"success","interrupts":null}}"#)
+        );
+        assert_eq!(outcome(r#"{"type":"RUN_FINISHED","outcome":null}"#), None);
+    }
+
+    #[test]
     fn an_unknown_type_is_not_an_error() {
-        assert_eq!(Event::parse(r#"{"type":"SOMETHING_NEW","x":1}"#), Ok(Event::Unknown("SOMETHING_NEW".into())));
+        let read = Event::parse(r#"{"type":"SOMETHING_NEW","x":1}"#).map(|received| received.event);
+        assert_eq!(read, Ok(Event::Unknown("SOMETHING_NEW".into())));
     }
 }
