@@ -1,0 +1,61 @@
+//! The body of a request.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::answers::Answers;
+use super::wire::{Message, PROTOCOL_VERSION};
+use super::{Envelope, Session};
+use crate::session::TurnScript;
+
+/// The input of a run, as the protocol names its members. All of them are always sent: some servers refuse
+/// requests that lack one, although the protocol calls it optional.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunInput<'a> {
+    protocol_version: &'a str,
+    thread_id: &'a str,
+    run_id: &'a str,
+    state: &'a Value,
+    messages: Vec<&'a Message>,
+    tools: Value,
+    context: &'a Value,
+    forwarded_props: &'a Value,
+    #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+    resume: &'a [Value],
+}
+
+impl Session {
+    /// The body of the next request.
+    pub(super) fn body(&self, run_id: &str, script: &TurnScript, answers: &Answers) -> Vec<u8> {
+        let mut forwarded = self.target.forwarded_props.clone();
+        if let (Some(answer), Value::Object(props)) = (&answers.command, &mut forwarded) {
+            let command = props.entry("command").or_insert_with(|| json!({}));
+            match command {
+                Value::Object(command) => {
+                    command.insert("resume".to_string(), answer.clone());
+                }
+                other => *other = json!({"resume": answer}),
+            }
+        }
+        let input = RunInput {
+            protocol_version: PROTOCOL_VERSION,
+            thread_id: &self.thread.id,
+            run_id,
+            state: &self.thread.state,
+            messages: self.thread.outgoing().collect(),
+            tools: script.tools_as_json(),
+            context: &self.target.context,
+            forwarded_props: &forwarded,
+            resume: &answers.resume,
+        };
+        let body = match &self.target.envelope {
+            Envelope::None => serde_json::to_vec(&input),
+            Envelope::CopilotKit { agent_id } => {
+                let params = agent_id.as_ref().map_or_else(|| json!({}), |id| json!({"agentId": id}));
+                serde_json::to_vec(&json!({"method": "agent/run", "params": params, "body": input}))
+            }
+        };
+        body.expect("maps with text keys are JSON")
+    }
+}

@@ -1,0 +1,332 @@
+//! The history that a request resends: every message once, in order, as the agent gave it.
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Request};
+use serde_json::{Value, json};
+
+use super::talk::{Play, Talk, agent_of, messages, roles};
+
+/// The messages of the last request of a conversation in which each turn is answered by one of these runs; one
+/// turn more asks for what was kept.
+fn kept(runs: Vec<Play>) -> Vec<Value> {
+    let turns = runs.len();
+    let mut runs = runs;
+    runs.push(|run| run.started().finished());
+    let agent = agent_of(runs);
+    let mut talk = Talk::with(&agent);
+    for turn in 0..=turns {
+        talk = talk.says(&format!("turn {turn}"));
+    }
+    talk.held().passed();
+    messages(agent.requests().last().expect("there were requests"))
+}
+
+/// A240, A244, A245, A249
+#[test]
+fn the_whole_history_is_resent_in_order() {
+    let sent = kept(vec![
+        |run| {
+            run.started()
+                .tool("c1", "search", &json!({"q": "mug"}), Some(json!({"hits": 2})))
+                .text("Two mugs.")
+                .finished()
+        },
+        |run| run.started().text("Done.").finished(),
+    ]);
+    assert_eq!(roles(&sent), ["user", "assistant(c1)", "tool:c1", "assistant", "user", "assistant", "user"]);
+    assert_eq!(sent[1]["toolCalls"][0]["type"], "function");
+    assert_eq!(sent[1]["toolCalls"][0]["function"], json!({"name": "search", "arguments": r#"{"q":"mug"}"#}));
+    assert_eq!(sent[2]["content"], r#"{"hits":2}"#);
+    assert_eq!((&sent[3]["content"], &sent[5]["content"]), (&json!("Two mugs."), &json!("Done.")));
+    assert_eq!(sent[4]["content"], "turn 1");
+    let ids: std::collections::HashSet<&str> =
+        sent.iter().filter_map(|message| message["id"].as_str()).collect();
+    assert_eq!(ids.len(), sent.len(), "every message has an id of its own");
+}
+
+/// A241
+#[test]
+fn messages_keep_the_ids_that_the_agent_gave_them() {
+    let sent = kept(vec![|run| {
+        run.started()
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m-1", "role": "assistant"}))
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c-1", "toolCallName": "look", "parentMessageId": "m-1"}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c-1"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m-1", "delta": "Looking."}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m-1"}))
+            .raw_event(json!({"type": "TOOL_CALL_RESULT", "messageId": "r-1", "toolCallId": "c-1", "content": "seen"}))
+            .finished()
+    }]);
+    assert_eq!(roles(&sent), ["user", "assistant(c-1)", "tool:c-1", "user"]);
+    assert_eq!((&sent[1]["id"], &sent[1]["content"]), (&json!("m-1"), &json!("Looking.")));
+    assert_eq!(sent[2]["id"], "r-1");
+}
+
+/// Arguments are sent back as they were written: `42.50` is not `42.5` to whoever signed it.
+#[test]
+fn arguments_are_resent_to_the_letter() {
+    let sent = kept(vec![|run| {
+        run.started()
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "pay"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{ \"amount\": 42"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": ".50 }"}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}))
+            .tool_result("c1", &json!("paid"))
+            .finished()
+    }]);
+    assert_eq!(sent[1]["toolCalls"][0]["function"]["arguments"], "{ \"amount\": 42.50 }");
+}
+
+/// A249: results stand behind the message that made the calls, whatever came in between.
+#[test]
+fn results_stand_behind_their_calls() {
+    let sent = kept(vec![|run| {
+        run.started()
+            .tool_call("c1", "a", &json!({}))
+            .tool_call("c2", "b", &json!({}))
+            .text("Both run.")
+            .tool_result("c2", &json!("two"))
+            .tool_result("c1", &json!("one"))
+            .text("Both done.")
+            .finished()
+    }]);
+    let expected =
+        ["user", "assistant(c1)", "tool:c1", "assistant(c2)", "tool:c2", "assistant", "assistant", "user"];
+    assert_eq!(roles(&sent), expected);
+}
+
+/// A242: what a snapshot holds is the history, in its order.
+#[test]
+fn a_snapshot_is_the_history_from_then_on() {
+    let agent = FakeAgent::start(|request: &Request| {
+        let run = Run::of(request).started().text("Streamed.");
+        let user = messages(request)[0].clone();
+        let system = json!({"id": "s", "role": "system", "content": "Be kind."});
+        let answer = json!({"id": "other", "role": "assistant", "content": "Streamed.", "extra": [1]});
+        match request.index {
+            0 => run.messages_snapshot(vec![system, user, answer]).finished(),
+            _ => run.finished(),
+        }
+    });
+    Talk::with(&agent).says("one").says("two").held().passed();
+    let sent = messages(&agent.requests()[1]);
+    assert_eq!(roles(&sent), ["system", "user", "assistant", "user"]);
+    assert_eq!(sent[2], json!({"id": "other", "role": "assistant", "content": "Streamed.", "extra": [1]}));
+}
+
+/// A243: ids that are fresh in every snapshot do not let the history grow.
+#[test]
+fn snapshots_with_fresh_ids_do_not_double_the_history() {
+    let agent = FakeAgent::start(|request: &Request| {
+        let mut all = messages(request);
+        for (place, message) in all.iter_mut().enumerate() {
+            message["id"] = json!(format!("fresh-{}-{place}", request.index));
+        }
+        all.push(json!({"id": format!("answer-{}", request.index), "role": "assistant", "content": "Yes."}));
+        Run::of(request).started().text("Yes.").messages_snapshot(all).finished()
+    });
+    let told = Talk::with(&agent).says("one").says("two").says("three").held().passed();
+    assert_eq!(roles(&messages(&agent.requests()[2])), ["user", "assistant", "user", "assistant", "user"]);
+    assert_eq!(told.texts(), ["1 Yes.", "2 Yes.", "3 Yes."]);
+}
+
+/// A246
+#[test]
+fn activities_are_not_sent_back() {
+    let sent = kept(vec![|run| {
+        let user = json!({"id": "u", "role": "user", "content": "turn 0"});
+        let activity =
+            json!({"id": "a", "role": "activity", "activityType": "PLAN", "content": {"steps": 1}});
+        let answer = json!({"id": "m", "role": "assistant", "content": "Planned."});
+        run.started()
+            .raw_event(json!({"type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": {"steps": 1}}))
+            .messages_snapshot(vec![user, activity, answer])
+            .finished()
+    }]);
+    assert_eq!(roles(&sent), ["user", "assistant", "user"]);
+}
+
+/// A247, A248: reasoning and what only the agent can read go back unchanged, each with what it belongs to.
+#[test]
+fn reasoning_and_encrypted_values_go_back() {
+    let sent = kept(vec![|run| {
+        let encrypted = |subtype: &str, entity: &str, value: &str| json!({"type": "REASONING_ENCRYPTED_VALUE", "subtype": subtype, "entityId": entity, "encryptedValue": value});
+        run.started()
+            .raw_event(json!({"type": "REASONING_START", "messageId": "t1"}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_START", "messageId": "t1", "role": "reasoning"}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "t1", "delta": "Let me "}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "t1", "delta": "think."}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_END", "messageId": "t1"}))
+            .raw_event(encrypted("message", "t1", "{\"sig\": \"a+/=\"}"))
+            .raw_event(json!({"type": "REASONING_END", "messageId": "t1"}))
+            // Reasoning of which the client may see nothing at all.
+            .raw_event(encrypted("message", "t2", "opaque"))
+            .tool_call("c1", "look", &json!({}))
+            .raw_event(encrypted("tool-call", "c1", "of the call"))
+            .raw_event(
+                json!({"type": "TOOL_CALL_RESULT", "messageId": "r1", "toolCallId": "c1", "content": "seen"}),
+            )
+            .raw_event(encrypted("message", "r1", "of the result"))
+            .finished()
+    }]);
+    assert_eq!(roles(&sent), ["user", "reasoning", "reasoning", "assistant(c1)", "tool:c1", "user"]);
+    assert_eq!(sent[1]["content"], "Let me think.");
+    assert_eq!(sent[1]["encryptedValue"], "{\"sig\": \"a+/=\"}");
+    assert_eq!((&sent[2]["content"], &sent[2]["encryptedValue"]), (&json!(""), &json!("opaque")));
+    assert_eq!(sent[3]["toolCalls"][0]["encryptedValue"], "of the call");
+    assert_eq!(sent[4]["encryptedValue"], "of the result");
+}
+
+/// Some servers give reasoning and answer the same id: they are two messages all the same.
+#[test]
+fn reasoning_and_text_may_share_an_id() {
+    let sent = kept(vec![|run| {
+        run.started()
+            .raw_event(json!({"type": "REASONING_MESSAGE_START", "messageId": "x"}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "x", "delta": "Hm."}))
+            .raw_event(json!({"type": "REASONING_MESSAGE_END", "messageId": "x"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "x"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "x", "delta": "Yes."}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "x"}))
+            .finished()
+    }]);
+    assert_eq!(roles(&sent), ["user", "reasoning", "assistant", "user"]);
+    assert_eq!((&sent[1]["content"], &sent[2]["content"]), (&json!("Hm."), &json!("Yes.")));
+}
+
+/// A362: a producer that never puts reasoning into its snapshots does not want it forgotten.
+#[test]
+fn reasoning_survives_a_snapshot_that_has_none() {
+    let agent = FakeAgent::start(|request: &Request| {
+        let mut all = messages(request);
+        all.retain(|message| message["role"] != "reasoning");
+        all.push(json!({"id": format!("server-{}", request.index), "role": "assistant", "content": "Yes."}));
+        Run::of(request)
+            .started()
+            .reasoning(&format!("Thought {}.", request.index))
+            .text("Yes.")
+            .messages_snapshot(all)
+            .finished()
+    });
+    Talk::with(&agent).says("one").says("two").says("three").held().passed();
+    let sent = messages(&agent.requests()[2]);
+    assert_eq!(roles(&sent), ["user", "reasoning", "assistant", "user", "reasoning", "assistant", "user"]);
+    assert_eq!((&sent[1]["content"], &sent[4]["content"]), (&json!("Thought 0."), &json!("Thought 1.")));
+}
+
+/// A362: where a snapshot has messages of a role, it has them all.
+#[test]
+fn a_snapshot_that_has_reasoning_replaces_it() {
+    let sent = kept(vec![|run| {
+        run.started()
+            .reasoning("Streamed.")
+            .text("Yes.")
+            .messages_snapshot(vec![
+                json!({"id": "u", "role": "user", "content": "turn 0"}),
+                json!({"id": "t", "role": "reasoning", "content": "Kept."}),
+                json!({"id": "m", "role": "assistant", "content": "Yes."}),
+            ])
+            .finished()
+    }]);
+    assert_eq!(roles(&sent), ["user", "reasoning", "assistant", "user"]);
+    assert_eq!(sent[1]["content"], "Kept.");
+}
+
+/// A snapshot may come while a message is still open; what it holds of it is not said twice.
+#[test]
+fn a_message_that_a_snapshot_overtakes_is_not_doubled() {
+    for known in ["Hel", "Hello"] {
+        let agent = FakeAgent::start(move |request: &Request| {
+            let user = messages(request)[0].clone();
+            let m = json!({"id": "m", "role": "assistant", "content": known});
+            let run = Run::of(request).started();
+            match request.index {
+                0 => run
+                    .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m"}))
+                    .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Hel"}))
+                    .messages_snapshot(vec![user, m])
+                    .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "lo"}))
+                    .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}))
+                    .finished(),
+                _ => run.finished(),
+            }
+        });
+        let told = Talk::with(&agent).says("one").says("two").held().passed();
+        assert_eq!(told.texts(), ["1 Hello"], "{known}");
+        assert_eq!(messages(&agent.requests()[1])[1]["content"], "Hello", "{known}");
+    }
+}
+
+/// Simple agents give every answer the same id, and number their calls from the start of each turn.
+#[test]
+fn ids_that_come_again_in_a_later_turn_are_other_messages() {
+    fn run(run: Run) -> Run {
+        run.started()
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "call-1", "toolCallName": "count", "parentMessageId": "message"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "call-1", "delta": "{}"}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "call-1"}))
+            .raw_event(json!({"type": "TOOL_CALL_RESULT", "messageId": "result", "toolCallId": "call-1", "content": "done"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "answer"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "answer", "delta": "Yes."}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "answer"}))
+            .finished()
+    }
+    let sent = kept(vec![run, run]);
+    let turn = ["user", "assistant(call-1)", "tool:call-1", "assistant"];
+    assert_eq!(roles(&sent), [&turn[..], &turn[..], &["user"]].concat());
+    assert_eq!((&sent[3]["content"], &sent[7]["content"]), (&json!("Yes."), &json!("Yes.")));
+}
+
+/// An empty message opens calls on some servers; alone it says nothing and is not resent.
+#[test]
+fn a_message_without_content_is_sent_only_with_its_calls() {
+    let empty = |run: Run, id: &str| {
+        run.raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": id}))
+    };
+    let agent = FakeAgent::start(move |request: &Request| {
+        let run = empty(empty(Run::of(request).started(), "m1"), "m2");
+        run.raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": format!("c{}", request.index), "toolCallName": "look", "parentMessageId": "m2"})).finished()
+    });
+    let told = Talk::with(&agent).says("one").says("two").held().passed();
+    assert_eq!(roles(&messages(&agent.requests()[1])), ["user", "assistant(c0)", "user"]);
+    assert!(told.texts().is_empty());
+}
+
+/// A384, A358: metadata goes back with its message or call; members are merged, the last one wins.
+#[test]
+fn metadata_is_merged_and_goes_back() {
+    let sent = kept(vec![|run| {
+        run.started()
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "metadata": {"a": 1, "deep": {"x": 1}}}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Hi.", "metadata": {"b": 2}}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "m", "metadata": {"a": 3, "deep": {"y": 2}}}))
+            .raw_event(json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "look", "delta": "{}", "metadata": {"sig": "s"}}))
+            .raw_event(json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "delta": "", "metadata": {"more": true}}))
+            .raw_event(json!({"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "ok", "metadata": {"ms": 5}}))
+            .raw_event(json!({"type": "RUN_FINISHED", "metadata": {"run": 1}}))
+    }]);
+    assert_eq!(sent[1]["metadata"], json!({"a": 3, "deep": {"y": 2}, "b": 2}));
+    assert_eq!(sent[2]["toolCalls"][0]["metadata"], json!({"sig": "s", "more": true}));
+    assert_eq!(sent[3]["metadata"], json!({"ms": 5}));
+}
+
+/// After an error in the middle of a call the conversation goes on with what there was.
+#[test]
+fn a_broken_call_stays_in_the_history() {
+    let agent = agent_of(vec![
+        |run| {
+            run.started()
+                .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "pay"}))
+                .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "on purpose\"}"}))
+                .error("boom", None)
+        },
+        |run| run.started().text("Still here.").finished(),
+    ]);
+    let talk = Talk::with(&agent).turn(json!({"user": "one", "expect_error": "boom"})).says("two");
+    let told = talk.held().passed();
+    assert_eq!(told.calls(), [r#"1 pay "on purpose\"}" → nothing"#]);
+    let sent = messages(&agent.requests()[1]);
+    assert_eq!(roles(&sent), ["user", "assistant(c1)", "user"]);
+    assert_eq!(sent[1]["toolCalls"][0]["function"]["arguments"], "on purpose\"}");
+}

@@ -1,0 +1,167 @@
+//! What a request carries: its headers and the members of the run input.
+
+use hotseat::adapters::ag_ui::Envelope;
+use hotseat_testkit::{FakeAgent, Request};
+use reqwest::header::{HeaderName, HeaderValue};
+use serde_json::{Value, json};
+
+use super::talk::{Talk, agent};
+
+fn polite() -> FakeAgent {
+    agent(|run| run.started().text("Hi.").finished())
+}
+
+/// Every key of a JSON value, at any depth, except inside what tests and agents give.
+fn keys(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(key, value)| {
+            found.push(key.clone());
+            keys(value, found);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+        _ => {}
+    }
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(members) => members.values().any(has_null),
+        Value::Array(items) => items.iter().any(has_null),
+        _ => false,
+    }
+}
+
+/// A231
+#[test]
+fn it_is_a_post_of_json_that_asks_for_events() {
+    let agent = polite();
+    Talk::with(&agent).says("hello").held().passed();
+    let request = &agent.requests()[0];
+    assert_eq!(request.method, "POST");
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.header("accept"), Some("text/event-stream"));
+    assert_eq!(request.header("accept-encoding"), None, "what is not decoded is not asked for");
+}
+
+/// A5, A10: each header once, whatever its case, and none that says another protocol.
+#[test]
+fn headers_of_the_target_are_sent_and_the_protocol_is_not_one_of_them() {
+    let agent = polite();
+    let talk = Talk::with(&agent).target(|target| {
+        for (name, value) in
+            [("x-team", "red"), ("USER-AGENT", "mine"), ("Content-Type", "text/x"), ("ACCEPT", "y/z")]
+        {
+            let name: HeaderName = name.parse().unwrap();
+            target.headers.insert(name, HeaderValue::from_static(value));
+        }
+    });
+    talk.says("one").says("two").held().passed();
+    for request in agent.requests() {
+        let values = |name: &str| -> Vec<String> {
+            let meant = request.headers.iter().filter(|(known, _)| known == name);
+            meant.map(|(_, value)| value.clone()).collect()
+        };
+        assert_eq!(values("x-team"), ["red"]);
+        assert_eq!(values("user-agent"), ["mine"]);
+        assert_eq!(values("content-type"), ["application/json"]);
+        assert_eq!(values("accept"), ["text/event-stream"]);
+    }
+}
+
+/// A232, A233, A234, A235, A237, A253: some servers refuse a request that lacks an optional member.
+#[test]
+fn every_member_is_there_and_nothing_that_was_not_asked_for() {
+    let agent = polite();
+    Talk::with(&agent).says("hello").held().passed();
+    let body = agent.requests()[0].json();
+    let members: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected =
+        ["protocolVersion", "threadId", "runId", "state", "messages", "tools", "context", "forwardedProps"];
+    assert_eq!(members, expected);
+    assert_eq!(body["protocolVersion"], "1.0");
+    assert_eq!((&body["state"], &body["forwardedProps"]), (&json!({}), &json!({})));
+    assert_eq!((&body["tools"], &body["context"]), (&json!([]), &json!([])));
+    let message = &body["messages"][0];
+    assert_eq!(body["messages"].as_array().unwrap().len(), 1);
+    assert_eq!((&message["role"], &message["content"]), (&json!("user"), &json!("hello")));
+    assert!(message["id"].as_str().is_some_and(|id| !id.is_empty()));
+}
+
+/// A51, A52
+#[test]
+fn a_conversation_keeps_its_thread_and_every_run_has_an_id_of_its_own() {
+    let agent = polite();
+    Talk::with(&agent).says("one").says("two").held().passed();
+    Talk::with(&agent).says("three").held().passed();
+    let inputs: Vec<_> = agent.requests().iter().map(Request::input).collect();
+    assert_eq!(inputs[0].thread_id, inputs[1].thread_id);
+    assert_ne!(inputs[0].thread_id, inputs[2].thread_id);
+    assert_ne!(inputs[0].run_id, inputs[1].run_id);
+    assert_ne!(inputs[1].run_id, inputs[2].run_id);
+}
+
+/// A207, A208, A209, A251, A252
+#[test]
+fn what_the_case_says_of_the_target_is_sent() {
+    let agent = polite();
+    let talk = Talk::with(&agent).target(|target| {
+        target.thread_id = Some("th-7".to_string());
+        target.state = json!({"cart": [1, {"deep": null}]});
+        target.context = json!([{"description": "today", "value": "Monday"}]);
+        target.forwarded_props = json!({"user_id": 7, "nested": {"a_b": [true]}});
+    });
+    let parameters = json!({"type": "object", "properties": {"action": {"type": "string"}}});
+    let tools = json!([{"name": "confirm", "description": "Ask.", "parameters": parameters}]);
+    talk.case("tools", tools.clone()).says("hello").held().passed();
+    let body = agent.requests()[0].json();
+    assert_eq!(body["threadId"], "th-7");
+    assert_eq!(body["state"], json!({"cart": [1, {"deep": null}]}));
+    assert_eq!(body["context"], json!([{"description": "today", "value": "Monday"}]));
+    assert_eq!(body["forwardedProps"], json!({"user_id": 7, "nested": {"a_b": [true]}}));
+    assert_eq!(body["tools"], tools);
+}
+
+/// A236, A239, A255: after a conversation in which everything happened, no null and no snake_case of ours.
+#[test]
+fn what_has_no_value_is_left_out_and_names_are_in_camel_case() {
+    let agent = FakeAgent::start(|request: &Request| {
+        let run = hotseat_testkit::agui::Run::of(request).started().reasoning("Hm.");
+        let start = json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "look", "parentMessageId": null});
+        run.raw_event(start)
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}))
+            .tool_result("c1", &json!({"ok": true}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": format!("m{}", request.index), "role": null, "name": null}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": format!("m{}", request.index), "delta": "Hi."}))
+            .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": format!("m{}", request.index)}))
+            .finished()
+    });
+    Talk::with(&agent).says("one").says("two").held().passed();
+    let body = agent.requests()[1].json();
+    assert!(!has_null(&body), "{body:#}");
+    let mut found = Vec::new();
+    keys(&body, &mut found);
+    assert!(found.contains(&"toolCallId".to_string()), "the history holds a result");
+    assert!(!found.iter().any(|key| key.contains('_') || key == "binary"), "{found:?}");
+}
+
+/// A206, A212
+#[test]
+fn an_envelope_is_put_around_the_input() {
+    let agent = polite();
+    let envelope = Envelope::CopilotKit { agent_id: Some("checkout".to_string()) };
+    Talk::with(&agent).target(|target| target.envelope = envelope).says("hello").held().passed();
+    let body = agent.requests()[0].json();
+    assert_eq!((&body["method"], &body["params"]), (&json!("agent/run"), &json!({"agentId": "checkout"})));
+    assert_eq!(body["body"]["messages"][0]["content"], "hello");
+    assert_eq!(body["body"]["protocolVersion"], "1.0");
+}
+
+/// A237: text goes out as it was written.
+#[test]
+fn user_text_arrives_unchanged() {
+    let agent = polite();
+    let text = "  \"quotes\" \\ new\nline\t你好 🌍 ${not} \u{0}\u{7f}";
+    Talk::with(&agent).turn(json!({"user": text.replace("${", "$${")})).held().passed();
+    assert_eq!(agent.requests()[0].last_user_text(), text);
+}

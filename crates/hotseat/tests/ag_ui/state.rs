@@ -1,0 +1,113 @@
+//! The shared state: replaced by snapshots, patched by deltas, sent back with the next request.
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Request};
+use serde_json::{Value, json};
+
+use super::talk::{Talk, Told};
+
+/// The state after a turn with these events, as the next request sends it.
+fn after(first: Value, events: Vec<Value>) -> (Value, Told) {
+    let agent = FakeAgent::start(move |request: &Request| {
+        let run = Run::of(request).started();
+        match request.index {
+            0 => events.iter().cloned().fold(run, Run::raw_event).finished(),
+            _ => run.finished(),
+        }
+    });
+    let told =
+        Talk::with(&agent).target(|target| target.state = first).says("one").says("two").held().passed();
+    (agent.requests()[1].json()["state"].clone(), told)
+}
+
+fn snapshot(state: Value) -> Value {
+    json!({"type": "STATE_SNAPSHOT", "snapshot": state})
+}
+
+fn delta(patch: Value) -> Value {
+    json!({"type": "STATE_DELTA", "delta": patch})
+}
+
+/// A208, A254
+#[test]
+fn the_state_of_the_test_is_the_first_and_stays_without_news() {
+    assert_eq!(after(json!({"cart": [1]}), vec![]).0, json!({"cart": [1]}));
+}
+
+/// A372, A377, A290: nothing is merged, and everything that is JSON can be a state.
+#[test]
+fn a_snapshot_replaces_the_state_whole() {
+    for state in [json!({"b": 1}), json!(null), json!(false), json!(0), json!([]), json!("text")] {
+        assert_eq!(after(json!({"a": 1}), vec![snapshot(state.clone())]).0, state);
+    }
+    assert_eq!(
+        after(json!({}), vec![snapshot(json!({"a": 1})), snapshot(json!({"b": 2}))]).0,
+        json!({"b": 2})
+    );
+}
+
+/// A373, A376: the operations, with their paths and escapes; members that nobody knows are passed over.
+#[test]
+fn deltas_are_json_patches() {
+    for (before, patch, expected) in [
+        (json!({}), json!([{"op": "add", "path": "/a", "value": 1, "zzz": true}]), json!({"a": 1})),
+        (json!({"l": [1]}), json!([{"op": "add", "path": "/l/-", "value": 2}]), json!({"l": [1, 2]})),
+        (json!({"l": [1, 3]}), json!([{"op": "add", "path": "/l/1", "value": 2}]), json!({"l": [1, 2, 3]})),
+        (json!({"a": 1, "b": 2}), json!([{"op": "remove", "path": "/a"}]), json!({"b": 2})),
+        (json!({"a": 1}), json!([{"op": "replace", "path": "/a", "value": null}]), json!({"a": null})),
+        (json!({"a": 1}), json!([{"op": "move", "from": "/a", "path": "/b"}]), json!({"b": 1})),
+        (json!({"a": [1]}), json!([{"op": "copy", "from": "/a", "path": "/b"}]), json!({"a": [1], "b": [1]})),
+        (
+            json!({"a": 1}),
+            json!([{"op": "test", "path": "/a", "value": 1}, {"op": "remove", "path": "/a"}]),
+            json!({}),
+        ),
+        (
+            json!({"a/b": 1, "m~n": 2}),
+            json!([{"op": "replace", "path": "/a~1b", "value": 3}, {"op": "remove", "path": "/m~0n"}]),
+            json!({"a/b": 3}),
+        ),
+        (
+            json!({"a": 1}),
+            json!([{"op": "replace", "path": "", "value": {"new": true}}]),
+            json!({"new": true}),
+        ),
+        (json!({}), json!([]), json!({})),
+    ] {
+        let (state, told) = after(before, vec![delta(patch.clone())]);
+        assert_eq!(state, expected, "{patch}");
+        told.quietly();
+    }
+}
+
+/// A374, A376: all of a patch or nothing of it, and the turn goes on.
+#[test]
+fn a_patch_that_does_not_apply_changes_nothing_and_is_noted() {
+    for patch in [
+        json!([{"op": "add", "path": "/b", "value": 2}, {"op": "test", "path": "/a", "value": 9}]),
+        json!([{"op": "add", "path": "/b", "value": 2}, {"op": "remove", "path": "/nowhere"}]),
+        json!([{"op": "add", "path": "/b", "value": 2}, {"op": "shake", "path": "/a"}]),
+        json!([{"op": "add", "path": "/l/7", "value": 2}]),
+        json!({"op": "add", "path": "/b", "value": 2}),
+        json!(null),
+    ] {
+        let (state, told) = after(json!({"a": 1, "l": []}), vec![delta(patch.clone())]);
+        assert_eq!(state, json!({"a": 1, "l": []}), "{patch}");
+        told.noting("STATE_DELTA does not apply and changes nothing");
+    }
+}
+
+/// A375, A378: a delta applies to what the request sent; every state on the way is in the trace.
+#[test]
+fn every_state_on_the_way_is_recorded() {
+    let add = |path: &str| delta(json!([{"op": "add", "path": path, "value": true}]));
+    let (state, told) = after(
+        json!({"first": 1}),
+        vec![add("/a"), snapshot(json!({})), add("/b"), add("/no/where"), add("/c")],
+    );
+    assert_eq!(state, json!({"b": true, "c": true}));
+    let states: Vec<Value> = told.events("state.delta").iter().map(|event| event["state"].clone()).collect();
+    assert_eq!(states[0], json!({"first": 1, "a": true}));
+    assert_eq!(states[1..], [json!({"b": true}), Value::Null, json!({"b": true, "c": true})]);
+    assert_eq!(told.0.conversation.state, Some(json!({"b": true, "c": true})));
+}

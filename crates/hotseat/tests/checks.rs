@@ -1,0 +1,655 @@
+//! Checks against a second reading of the same assertions: random conversations, random assertions, and a judge who
+//! knows nothing of regular expressions, paths and traces and goes by the words of the reference alone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hotseat::cases::{Case, Decoding, Inherited};
+use hotseat::checks::Check;
+use hotseat::document::{Source, yaml};
+use hotseat::session::Redactor;
+use hotseat_trace::{
+    AssistantMessage, Conversation, ErrorInfo, Event, Offset, Origin, Payload, Scope, ToolCompleted,
+    ToolFailed, ToolInvoked, TurnCompleted, TurnStarted,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const TOOLS: [&str; 3] = ["search", "pay", "Pay"];
+
+/// Paths of arguments, and the text that stands there in each of the arguments of [`arguments`].
+const PATHS: [(&str, [Option<&str>; 4]); 8] = [
+    ("n", [Some("1"), Some("12"), Some("null"), None]),
+    ("city", [Some("Paris"), Some("paris"), None, None]),
+    ("cart.items.0.sku", [Some("A"), Some("B"), None, None]),
+    ("cart.items.1.sku", [None, Some("A"), None, None]),
+    ("cart.items", [Some(r#"[{"sku":"A"}]"#), Some(r#"[{"sku":"B"},{"sku":"A"}]"#), None, None]),
+    ("a.b", [Some("dotted"), Some("nested"), None, None]),
+    ("flag", [Some("true"), Some("false"), Some("[]"), None]),
+    ("missing", [None, None, None, None]),
+];
+
+fn arguments(number: usize) -> Value {
+    match number {
+        0 => {
+            json!({"n": 1, "city": "Paris", "cart": {"items": [{"sku": "A"}]}, "a.b": "dotted", "a": {"b": "hidden"}, "flag": true})
+        }
+        1 => {
+            json!({"n": 12, "city": "paris", "cart": {"items": [{"sku": "B"}, {"sku": "A"}]}, "a": {"b": "nested"}, "flag": false})
+        }
+        2 => json!({"n": null, "flag": []}),
+        _ => json!({}),
+    }
+}
+
+/// What a tool answered, and the text that it is matched by.
+const RESULTS: [Option<&str>; 5] =
+    [None, Some("approved"), Some("declined"), Some(r#"{"status":"approved","n":12}"#), Some("A\nB")];
+
+#[derive(Debug, Clone)]
+struct Talk {
+    turns: Vec<Turn>,
+}
+
+/// Times are milliseconds.
+#[derive(Debug, Clone)]
+struct Turn {
+    /// From the end of the turn before.
+    pause: u64,
+    length: u64,
+    calls: Vec<Call>,
+    texts: Vec<&'static str>,
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    tool: &'static str,
+    arguments: usize,
+    result: usize,
+    failed: bool,
+    /// From the beginning of the turn, and from there to the result.
+    begins: u64,
+    lasts: u64,
+}
+
+/// A pattern that needs no regular expressions to be understood.
+#[derive(Debug, Clone)]
+enum Pattern {
+    Contains(&'static str),
+    Is(&'static str),
+    ContainsInAnyCase(&'static str),
+    Anything,
+}
+
+impl Pattern {
+    fn written(&self) -> String {
+        match self {
+            Pattern::Contains(text) => hotseat::checks::escape(text),
+            Pattern::Is(text) => format!("^{}$", hotseat::checks::escape(text)),
+            Pattern::ContainsInAnyCase(text) => format!("/{}/i", hotseat::checks::escape(text)),
+            Pattern::Anything => ".*".to_string(),
+        }
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        match self {
+            Pattern::Contains(part) => text.contains(part),
+            Pattern::Is(whole) => text == *whole,
+            Pattern::ContainsInAnyCase(part) => text.to_lowercase().contains(&part.to_lowercase()),
+            Pattern::Anything => true,
+        }
+    }
+}
+
+type Arguments = Vec<(usize, Pattern)>;
+
+/// One assertion.
+#[derive(Debug, Clone)]
+enum Assertion {
+    Forbid(Vec<&'static str>),
+    Require(Require),
+    ForbidCall { tool: &'static str, arguments: Arguments, result: Vec<Pattern> },
+    Duration(u64),
+    Gap(u64),
+    Idle(u64),
+    MustMatch(Vec<Pattern>),
+    MustNotMatch(Vec<Pattern>),
+}
+
+#[derive(Debug, Clone)]
+struct Require {
+    tool: &'static str,
+    count: Option<(Option<u64>, Option<u64>)>,
+    arguments: Arguments,
+    arguments_not: Arguments,
+    result: Vec<Pattern>,
+    result_not: Vec<Pattern>,
+    after: Option<&'static str>,
+}
+
+// ---- what is written ---------------------------------------------------------------------------------------
+
+fn by_path(arguments: &Arguments) -> Value {
+    let patterns =
+        arguments.iter().map(|(path, pattern)| (PATHS[*path].0.to_string(), json!(pattern.written())));
+    Value::Object(patterns.collect())
+}
+
+fn one_or_many(patterns: &[Pattern]) -> Value {
+    match patterns {
+        [one] => json!(one.written()),
+        many => json!(many.iter().map(Pattern::written).collect::<Vec<_>>()),
+    }
+}
+
+impl Assertion {
+    fn written(&self) -> Value {
+        match self {
+            Assertion::Forbid(tools) => json!({"tools": {"forbid": tools}}),
+            Assertion::Require(require) => json!({"tools": {"require": [require.written()]}}),
+            Assertion::ForbidCall { tool, arguments, result } => {
+                let mut entry = json!({"name": tool});
+                if !arguments.is_empty() {
+                    entry["args_match"] = by_path(arguments);
+                }
+                if !result.is_empty() {
+                    entry["result_match"] = one_or_many(result);
+                }
+                json!({"tools": {"forbid_calls": [entry]}})
+            }
+            Assertion::Duration(limit) => json!({"timing": {"max_duration_ms": limit}}),
+            Assertion::Gap(limit) => json!({"timing": {"max_gap_ms": limit}}),
+            Assertion::Idle(limit) => json!({"timing": {"max_idle_ms": limit}}),
+            Assertion::MustMatch(patterns) => json!({"text": {"must_match": one_or_many(patterns)}}),
+            Assertion::MustNotMatch(patterns) => json!({"text": {"must_not_match": one_or_many(patterns)}}),
+        }
+    }
+}
+
+impl Require {
+    fn written(&self) -> Value {
+        let mut entry = json!({"name": self.tool});
+        match self.count {
+            None => {}
+            Some((Some(min), Some(max))) if min == max => entry["count"] = json!({"exact": min}),
+            Some((min, max)) => {
+                let bounds = [("min", min), ("max", max)]
+                    .into_iter()
+                    .filter_map(|(name, bound)| Some((name.to_string(), json!(bound?))));
+                entry["count"] = Value::Object(bounds.collect());
+            }
+        }
+        for (key, arguments) in [("args_match", &self.arguments), ("args_not_match", &self.arguments_not)] {
+            if !arguments.is_empty() {
+                entry[key] = by_path(arguments);
+            }
+        }
+        for (key, patterns) in [("result_match", &self.result), ("result_not_match", &self.result_not)] {
+            if !patterns.is_empty() {
+                entry[key] = one_or_many(patterns);
+            }
+        }
+        if let Some(after) = self.after {
+            entry["after"] = json!(after);
+        }
+        entry
+    }
+}
+
+// ---- the second reading ------------------------------------------------------------------------------------
+
+/// A part of a conversation that somebody judges, as plainly as it can be put: what happened on one time line.
+struct Seen<'a> {
+    /// In the order in which they began.
+    calls: Vec<(&'a Call, u64, u64)>,
+    text: String,
+    begins: u64,
+    ends: u64,
+}
+
+fn seen<'a>(talk: &'a Talk, turns: std::ops::Range<usize>) -> Seen<'a> {
+    let mut clock = 0;
+    let mut seen = Seen { calls: Vec::new(), text: String::new(), begins: 0, ends: 0 };
+    let mut texts = Vec::new();
+    for (number, turn) in talk.turns.iter().enumerate() {
+        clock += turn.pause;
+        if turns.contains(&number) {
+            if number == turns.start {
+                seen.begins = clock;
+            }
+            let times = |call: &Call| (clock + call.begins, clock + call.begins + call.runs_for());
+            seen.calls.extend(turn.calls.iter().map(|call| (call, times(call).0, times(call).1)));
+            texts.extend(turn.texts.iter().copied());
+        }
+        clock += turn.length;
+        if turns.contains(&number) {
+            seen.ends = clock;
+        }
+    }
+    seen.text = texts.join("\n");
+    seen
+}
+
+impl Call {
+    /// Nobody knows how long a call without a result runs.
+    fn runs_for(&self) -> u64 {
+        if RESULTS[self.result].is_some() { self.lasts } else { 0 }
+    }
+
+    fn has_arguments(&self, wanted: &Arguments) -> bool {
+        wanted
+            .iter()
+            .all(|(path, pattern)| PATHS[*path].1[self.arguments].is_some_and(|text| pattern.fits(text)))
+    }
+
+    fn has_one_of(&self, unwanted: &Arguments) -> bool {
+        unwanted
+            .iter()
+            .any(|(path, pattern)| PATHS[*path].1[self.arguments].is_some_and(|text| pattern.fits(text)))
+    }
+
+    fn has_result(&self, wanted: &[Pattern]) -> bool {
+        wanted.iter().all(|pattern| RESULTS[self.result].is_some_and(|text| pattern.fits(text)))
+    }
+}
+
+impl Seen<'_> {
+    /// Whether an assertion holds.
+    fn shows(&self, assertion: &Assertion) -> bool {
+        match assertion {
+            Assertion::Forbid(tools) => !self.calls.iter().any(|(call, ..)| tools.contains(&call.tool)),
+            Assertion::Require(require) => self.shows_required(require),
+            Assertion::ForbidCall { tool, arguments, result } => {
+                let like_this = |call: &Call| {
+                    call.tool == *tool && call.has_arguments(arguments) && call.has_result(result)
+                };
+                !self.calls.iter().any(|(call, ..)| like_this(call))
+            }
+            Assertion::Duration(limit) => self.ends - self.begins <= *limit,
+            Assertion::Gap(limit) => {
+                match (self.calls.first(), self.calls.iter().map(|(_, _, ends)| *ends).max()) {
+                    (Some((_, first, _)), Some(last)) => self.longest_idle(*first, last) <= *limit,
+                    _ => true,
+                }
+            }
+            Assertion::Idle(limit) => self.longest_idle(self.begins, self.ends) <= *limit,
+            Assertion::MustMatch(patterns) => patterns.iter().all(|pattern| pattern.fits(&self.text)),
+            Assertion::MustNotMatch(patterns) => !patterns.iter().any(|pattern| pattern.fits(&self.text)),
+        }
+    }
+
+    fn shows_required(&self, require: &Require) -> bool {
+        let of_tool: Vec<usize> =
+            (0..self.calls.len()).filter(|place| self.calls[*place].0.tool == require.tool).collect();
+        let meant: Vec<usize> = of_tool
+            .iter()
+            .copied()
+            .filter(|place| self.calls[*place].0.has_arguments(&require.arguments))
+            .collect();
+        let counted: Vec<usize> =
+            meant.iter().copied().filter(|place| self.calls[*place].0.has_result(&require.result)).collect();
+
+        let (min, max) = match require.count {
+            None => (1, u64::MAX),
+            Some((min, max)) => (min.unwrap_or(0), max.unwrap_or(u64::MAX)),
+        };
+        let enough = (min..=max).contains(&(counted.len() as u64));
+        let clean = !meant.iter().any(|place| self.calls[*place].0.has_one_of(&require.arguments_not));
+        let good = !meant.iter().any(|place| {
+            let result = RESULTS[self.calls[*place].0.result];
+            require.result_not.iter().any(|pattern| result.is_some_and(|text| pattern.fits(text)))
+        });
+        let began_before =
+            |place: usize, tool: &str| self.calls[..place].iter().any(|(call, ..)| call.tool == tool);
+        let in_order = match require.after {
+            None => true,
+            Some(tool) if tool == require.tool => counted.iter().any(|place| began_before(*place, tool)),
+            Some(tool) => counted.iter().all(|place| began_before(*place, tool)),
+        };
+        enough && clean && good && in_order
+    }
+
+    /// The longest time in which no tool runs, millisecond by millisecond. A call cuts it in two even if it takes no
+    /// time at all.
+    fn longest_idle(&self, from: u64, to: u64) -> u64 {
+        let (mut longest, mut current) = (0, 0);
+        for now in from..to {
+            let touched = self.calls.iter().any(|(_, begins, ends)| *begins == now || *ends == now);
+            let busy = self.calls.iter().any(|(_, begins, ends)| (*begins..*ends).contains(&now));
+            if touched || busy {
+                current = 0;
+            }
+            current += u64::from(!busy);
+            longest = longest.max(current);
+        }
+        longest
+    }
+}
+
+// ---- what is judged ----------------------------------------------------------------------------------------
+
+/// The conversation as its trace tells it.
+fn conversation(talk: &Talk) -> Conversation {
+    let mut happened: Vec<(u64, Payload)> = Vec::new();
+    let mut clock = 0;
+    for (number, turn) in talk.turns.iter().enumerate() {
+        clock += turn.pause;
+        let turn_id: std::sync::Arc<str> = format!("turn-{}", number + 1).into();
+        let started = TurnStarted {
+            turn_id: turn_id.clone(),
+            conversation_id: "t".into(),
+            caller_id: "x".into(),
+            caller_type: "user".into(),
+        };
+        happened.push((clock, started.into()));
+        let mut within: Vec<(u64, Payload)> = Vec::new();
+        for (place, call) in turn.calls.iter().enumerate() {
+            let tool_call_id: std::sync::Arc<str> = format!("c-{number}-{place}").into();
+            let invoked = ToolInvoked {
+                turn_id: turn_id.clone(),
+                tool_call_id: tool_call_id.clone(),
+                tool_name: call.tool.into(),
+                target_type: None,
+                target_id: None,
+                r#async: false,
+                input: Some(arguments(call.arguments)),
+                started_us: None,
+                origin: Origin::Stream,
+                subagent: None,
+            };
+            within.push((clock + call.begins, invoked.into()));
+            if let Some(text) = RESULTS[call.result] {
+                let (turn_id, origin) = (turn_id.clone(), Origin::Stream);
+                let answered: Payload = match call.failed {
+                    true => ToolFailed {
+                        turn_id,
+                        tool_call_id,
+                        error: ErrorInfo { code: None, message: text.into(), retriable: None },
+                        origin,
+                    }
+                    .into(),
+                    false => {
+                        let output = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+                        ToolCompleted { turn_id, tool_call_id, output, origin }.into()
+                    }
+                };
+                within.push((clock + call.begins + call.lasts, answered));
+            }
+        }
+        for (place, text) in turn.texts.iter().enumerate() {
+            let message = AssistantMessage {
+                turn_id: turn_id.clone(),
+                message_id: format!("m-{number}-{place}").into(),
+                content: (*text).to_string(),
+                has_tool_use: false,
+                started_us: None,
+                origin: Origin::Stream,
+                subagent: None,
+            };
+            within.push((clock, message.into()));
+        }
+        within.sort_by_key(|(at, _)| *at);
+        happened.extend(within);
+        clock += turn.length;
+        happened.push((clock, TurnCompleted { turn_id }.into()));
+    }
+    let events: Vec<Event> = happened
+        .into_iter()
+        .zip(1..)
+        .map(|((at, payload), sequence)| Event {
+            sequence,
+            offset: Offset::from_millis(at),
+            timestamp: 0,
+            payload,
+        })
+        .collect();
+    Conversation::of(&events)
+}
+
+/// The checks of an assertion, written at the level of the case and at that of each of its turns.
+fn case(talk: &Talk, assertion: &Assertion) -> Case {
+    let block = assertion.written();
+    let turns: Vec<Value> = talk.turns.iter().map(|_| json!({"user": "hi", "assert": block})).collect();
+    let case = json!({"name": "random", "turns": turns, "assert": block});
+    let source = Source::new("random.test.yaml", case.to_string(), 1);
+    let node = yaml::parse(&source).expect("JSON is YAML");
+    let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
+    let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
+    Case::read(&source, node, decoding).expect("what is generated is sound")
+}
+
+fn all_hold(checks: &[Check], scope: Scope<'_>) -> bool {
+    checks.iter().all(|check| check.decide(scope).passed)
+}
+
+// ---- how it is made up -------------------------------------------------------------------------------------
+
+fn pattern() -> impl Strategy<Value = Pattern> {
+    let text = prop_oneof![
+        Just("1"),
+        Just("12"),
+        Just("Paris"),
+        Just("A"),
+        Just("approved"),
+        Just("declined"),
+        Just("null"),
+        Just("true"),
+        Just("nested"),
+        Just("[]"),
+        Just("status\":\"app"),
+        Just("A\nB"),
+        Just("Done."),
+        Just(""),
+    ];
+    (text, 0..3).prop_map(|(text, kind)| match kind {
+        1 => Pattern::Is(text),
+        // An empty pattern is refused.
+        _ if text.is_empty() => Pattern::Anything,
+        0 => Pattern::Contains(text),
+        _ => Pattern::ContainsInAnyCase(text),
+    })
+}
+
+fn tool() -> impl Strategy<Value = &'static str> {
+    (0..TOOLS.len()).prop_map(|number| TOOLS[number])
+}
+
+fn patterns(most: usize) -> impl Strategy<Value = Vec<Pattern>> {
+    proptest::collection::vec(pattern(), 0..=most)
+}
+
+fn some_patterns() -> impl Strategy<Value = Vec<Pattern>> {
+    proptest::collection::vec(pattern(), 1..=2)
+}
+
+fn some_arguments() -> impl Strategy<Value = Arguments> {
+    proptest::collection::btree_map(0..PATHS.len(), pattern(), 0..=2)
+        .prop_map(|patterns| patterns.into_iter().collect())
+}
+
+fn require() -> impl Strategy<Value = Require> {
+    let count = prop_oneof![
+        Just(None),
+        (0..3_u64).prop_map(|exact| Some((Some(exact), Some(exact)))),
+        (0..3_u64).prop_map(|min| Some((Some(min), None))),
+        (0..3_u64).prop_map(|max| Some((None, Some(max)))),
+        (0..3_u64, 1..3_u64).prop_map(|(min, more)| Some((Some(min), Some(min + more)))),
+    ];
+    let after = proptest::option::weighted(0.4, tool());
+    (tool(), count, some_arguments(), some_arguments(), patterns(1), patterns(1), after).prop_map(
+        |(tool, count, arguments, arguments_not, result, result_not, after)| Require {
+            tool,
+            count,
+            arguments,
+            arguments_not,
+            result,
+            result_not,
+            after,
+        },
+    )
+}
+
+fn assertion() -> impl Strategy<Value = Assertion> {
+    prop_oneof![
+        2 => proptest::collection::vec(tool(), 1..3).prop_map(Assertion::Forbid),
+        8 => require().prop_map(Assertion::Require),
+        4 => (tool(), some_arguments(), patterns(2)).prop_map(|(tool, arguments, result)| Assertion::ForbidCall { tool, arguments, result }),
+        1 => (1..60_u64).prop_map(Assertion::Duration),
+        2 => (1..12_u64).prop_map(Assertion::Gap),
+        2 => (1..12_u64).prop_map(Assertion::Idle),
+        2 => some_patterns().prop_map(Assertion::MustMatch),
+        2 => some_patterns().prop_map(Assertion::MustNotMatch),
+    ]
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    // Few tools and arguments, so that assertions often hold by a hair.
+    let tool = prop_oneof![3 => Just("pay"), 1 => Just("search"), 1 => Just("Pay")];
+    (tool, 0..4_usize, 0..RESULTS.len(), proptest::bool::weighted(0.2), 0..20_u64, 0..8_u64).prop_map(
+        |(tool, arguments, result, failed, begins, lasts)| Call {
+            tool,
+            arguments,
+            result,
+            failed,
+            begins,
+            lasts,
+        },
+    )
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    let texts = prop_oneof![Just("A"), Just("B"), Just("Done."), Just("approved"), Just("it is 12")];
+    (0..4_u64, 0..4_u64, proptest::collection::vec(call(), 0..5), proptest::collection::vec(texts, 0..3))
+        .prop_map(|(pause, more, mut calls, texts)| {
+            calls.sort_by_key(|call| call.begins);
+            let length = calls.iter().map(|call| call.begins + call.lasts).max().unwrap_or(0) + more;
+            Turn { pause, length, calls, texts }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
+
+    #[test]
+    fn checks_decide_as_the_reference_says(turns in proptest::collection::vec(turn(), 1..4), assertion in assertion()) {
+        let talk = Talk { turns };
+        let conversation = conversation(&talk);
+        let case = case(&talk, &assertion);
+        let whole = seen(&talk, 0..talk.turns.len());
+        prop_assert_eq!(all_hold(&case.checks, conversation.scope()), whole.shows(&assertion), "over the whole conversation");
+        for (number, turn) in case.turns.iter().enumerate() {
+            let scope = conversation.turn_scope(number).expect("the turn was held");
+            let part = seen(&talk, number..number + 1);
+            prop_assert_eq!(all_hold(&turn.checks, scope), part.shows(&assertion), "in turn {}", number + 1);
+        }
+    }
+
+    #[test]
+    fn a_decided_check_says_what_it_wants_and_what_it_found(turns in proptest::collection::vec(turn(), 1..3), assertion in assertion()) {
+        let talk = Talk { turns };
+        let conversation = conversation(&talk);
+        for check in &case(&talk, &assertion).checks {
+            let verdict = check.decide(conversation.scope());
+            prop_assert_eq!(&verdict.expected, &check.describe());
+            prop_assert!(!verdict.expected.is_empty() && !verdict.actual.is_empty());
+            prop_assert_eq!(check.decide(conversation.scope()), verdict, "the same question has the same answer");
+        }
+    }
+}
+
+/// The random tests are worth something only if random assertions hold and fail, each kind in both ways.
+#[test]
+fn random_assertions_hold_and_fail() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut met: BTreeMap<(usize, bool), usize> = BTreeMap::new();
+    let strategy = (proptest::collection::vec(turn(), 1..4), assertion());
+    for _ in 0..1000 {
+        let (turns, assertion) = strategy.new_tree(&mut runner).expect("nothing is rejected").current();
+        let talk = Talk { turns };
+        let kind = match assertion {
+            Assertion::Forbid(_) => 0,
+            Assertion::Require(_) => 1,
+            Assertion::ForbidCall { .. } => 2,
+            Assertion::Duration(_) => 3,
+            Assertion::Gap(_) => 4,
+            Assertion::Idle(_) => 5,
+            Assertion::MustMatch(_) => 6,
+            Assertion::MustNotMatch(_) => 7,
+        };
+        let holds = seen(&talk, 0..talk.turns.len()).shows(&assertion);
+        *met.entry((kind, holds)).or_default() += 1;
+    }
+    assert!(met.len() == 16 && met.values().all(|times| *times >= 3), "{met:?}");
+}
+
+/// A98, A117, A123, A126: the cases in which readings differ most easily, written out.
+#[test]
+fn the_hard_cases_in_words() {
+    let call = |tool: &'static str, arguments: usize, result: usize, begins: u64| Call {
+        tool,
+        arguments,
+        result,
+        failed: false,
+        begins,
+        lasts: 2,
+    };
+    let talk = Talk {
+        turns: vec![Turn {
+            pause: 0,
+            length: 40,
+            calls: vec![call("pay", 0, 1, 0), call("search", 3, 0, 10), call("pay", 1, 2, 20)],
+            texts: vec!["A", "B"],
+        }],
+    };
+    let conversation = conversation(&talk);
+    for (block, holds) in [
+        // One bad result of two is one too many.
+        (json!({"tools": {"require": [{"name": "pay", "result_not_match": "declined"}]}}), false),
+        (
+            json!({"tools": {"require": [{"name": "pay", "args_match": {"n": "^1$"}, "result_not_match": "declined"}]}}),
+            true,
+        ),
+        // A missing result fits nothing.
+        (json!({"tools": {"require": [{"name": "search", "result_match": ".*"}]}}), false),
+        (json!({"tools": {"require": [{"name": "search", "result_not_match": ".*"}]}}), true),
+        // Never called, said in four ways.
+        (json!({"tools": {"forbid": ["refund"]}}), true),
+        (json!({"tools": {"require": [{"name": "refund", "count": {"exact": 0}}]}}), true),
+        (json!({"tools": {"require": [{"name": "refund", "count": {"max": 0}}]}}), true),
+        (json!({"tools": {"require": [{"name": "refund", "count": {"min": 0, "max": 2}}]}}), true),
+        // The order is that of the calls that are meant, not of the first of their name.
+        (json!({"tools": {"require": [{"name": "pay", "after": "search"}]}}), false),
+        (
+            json!({"tools": {"require": [{"name": "pay", "args_match": {"n": "^12$"}, "after": "search"}]}}),
+            true,
+        ),
+        (json!({"tools": {"require": [{"name": "search", "after": "refund"}]}}), false),
+        // After itself a tool is called again.
+        (json!({"tools": {"require": [{"name": "search", "after": "search"}]}}), false),
+        (json!({"tools": {"require": [{"name": "pay", "after": "pay"}]}}), true),
+        // Names are compared to the letter.
+        (json!({"tools": {"forbid": ["PAY", "pa", "pay "]}}), true),
+        // A limit itself is allowed; 8 ms lie between two calls of 2 ms each, 18 behind the last.
+        (json!({"timing": {"max_duration_ms": 40}}), true),
+        (json!({"timing": {"max_duration_ms": 39}}), false),
+        (json!({"timing": {"max_gap_ms": 10}}), true),
+        (json!({"timing": {"max_gap_ms": 9}}), false),
+        (json!({"timing": {"max_idle_ms": 18}}), true),
+        (json!({"timing": {"max_idle_ms": 17}}), false),
+        // Several messages are joined by line ends.
+        (json!({"text": {"must_match": "A\nB"}}), true),
+        (json!({"text": {"must_match": ["A", "C"]}}), false),
+        (json!({"text": {"must_not_match": ["C", "A"]}}), false),
+    ] {
+        let case = json!({"name": "x", "turns": [{"user": "hi"}], "assert": block});
+        let source = Source::new("x.test.yaml", case.to_string(), 1);
+        let node = yaml::parse(&source).expect("JSON is YAML");
+        let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
+        let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
+        let case = Case::read(&source, node, decoding).expect("a sound case");
+        assert_eq!(all_hold(&case.checks, conversation.scope()), holds, "{block}");
+    }
+    assert_eq!(conversation.scope().duration(), Duration::from_millis(40));
+}

@@ -1,0 +1,30 @@
+//! Whatever an agent sends, it is taken in without a panic, and what is recorded fits together.
+
+#![no_main]
+
+use std::collections::HashSet;
+
+use hotseat::adapters::ag_ui::{Strictness, fold_streams};
+use hotseat_trace::Payload;
+use libfuzzer_sys::fuzz_target;
+
+// Byte 1 ends a turn, byte 0 ends a stream within a turn.
+fuzz_target!(|input: &[u8]| {
+    let streams = |turn: &'_ [u8]| turn.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let turns: Vec<Vec<Vec<u8>>> = input.split(|byte| *byte == 1).map(streams).collect();
+    for strictness in [Strictness::Lenient, Strictness::Strict] {
+        let mut calls = HashSet::new();
+        for payload in fold_streams(&turns, strictness) {
+            match payload {
+                Payload::ToolInvoked(call) => assert!(calls.insert(call.tool_call_id), "an id for two calls"),
+                Payload::ToolArguments(of) => {
+                    assert!(calls.contains(&of.tool_call_id), "arguments of no call")
+                }
+                Payload::ToolCompleted(of) => {
+                    assert!(calls.contains(&of.tool_call_id), "a result of no call")
+                }
+                _ => {}
+            }
+        }
+    }
+});

@@ -1,0 +1,23 @@
+//! However a stream of bytes is cut into portions, it holds the same events.
+
+#![no_main]
+
+use hotseat::adapters::sse::Decoder;
+use libfuzzer_sys::fuzz_target;
+
+fn events<'a>(portions: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {
+    let (mut decoder, mut found) = (Decoder::default(), Vec::new());
+    for portion in portions {
+        decoder.feed(portion, |data| found.push(data.into_owned())).expect("the input is short");
+    }
+    let unfinished = decoder.unfinished().map(|text| text.into_owned());
+    (found, unfinished)
+}
+
+// The first byte says how long the portions are.
+fuzz_target!(|input: &[u8]| {
+    let Some((&length, stream)) = input.split_first() else { return };
+    let whole = events(std::iter::once(stream));
+    assert_eq!(events(stream.chunks(1)), whole);
+    assert_eq!(events(stream.chunks(usize::from(length).max(1))), whole);
+});
