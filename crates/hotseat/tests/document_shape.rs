@@ -124,7 +124,7 @@ color: red
             "5:7: `skip` must be true or false or a text that is not empty, found an empty list",
             "7:5: unknown key `tpye` in an entry of `turns` [known keys are `user`, `assert`, `verbose`, `sub`]",
             "9:5: an entry of `turns` must be a mapping, found the number 3",
-            "10:13: `assert` must be false, found true",
+            "10:13: `assert` must be false or a mapping, found true",
             "10:5: an entry of `turns` has no `user` [`user`: The message.]",
             "11:11: `A` must be text, found the number 1 [write \"1\" to mean text]",
             "11:17: `B` must be text, found true [write \"true\" to mean text]",
