@@ -1,0 +1,12 @@
+//! What a language model is: a request goes in, a reply comes out, in pieces if somebody watches.
+//!
+//! The types are provider-neutral and have a serialised form, which is what recordings hold.
+
+mod model;
+mod types;
+
+pub use model::{Answering, Discard, Model, Sink};
+pub use types::{
+    Delta, ErrorKind, Message, ModelError, Position, Reply, Request, ResponseFormat, StopReason, Timed, Tool,
+    ToolCall, ToolResult, Usage,
+};
