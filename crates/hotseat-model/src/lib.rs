@@ -2,10 +2,16 @@
 //!
 //! The types are provider-neutral and have a serialised form, which is what recordings hold.
 
+mod assembly;
 mod model;
+mod pure;
+mod sleep;
 mod types;
 
+pub use assembly::Assembly;
 pub use model::{Answering, Discard, Model, Sink};
+pub use pure::{Function, Live, PureModel};
+pub use sleep::{Sleep, Sleeping, TokioSleep};
 pub use types::{
     Delta, ErrorKind, Message, ModelError, Position, Reply, Request, ResponseFormat, StopReason, Timed, Tool,
     ToolCall, ToolResult, Usage,

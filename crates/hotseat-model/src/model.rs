@@ -19,6 +19,26 @@ pub trait Model: Send + Sync {
     fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a>;
 }
 
+impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+        (**self).call(request, sink)
+    }
+}
+
+impl<M: Model + ?Sized> Model for Box<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+        (**self).call(request, sink)
+    }
+}
+
 /// Takes the pieces of a reply as they arrive. It is never waited for: a slow watcher must not slow a conversation.
 pub trait Sink: Send {
     /// Takes the next piece.

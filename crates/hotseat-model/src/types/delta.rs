@@ -19,7 +19,7 @@ pub enum Delta {
         /// The words.
         text: String,
     },
-    /// A tool call begins.
+    /// A tool call begins. Calls begin in the order of their indices.
     ToolCallStarted {
         /// The call among those of the reply, from 0.
         index: usize,

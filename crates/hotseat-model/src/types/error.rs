@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Reply;
+
 /// A call that brought no reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelError {
@@ -21,9 +23,9 @@ pub struct ModelError {
     /// The beginning of what the provider sent, where that says more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Pieces of a reply had arrived before the failure. Whoever watched has seen them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub after_output: bool,
+    /// What had arrived of the reply before the failure, where anything had. Whoever watched has seen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Box<Reply>>,
 }
 
 /// The kinds of failure.
@@ -38,7 +40,7 @@ pub enum ErrorKind {
     RateLimit,
     /// The provider failed (HTTP 5xx, or an error in its stream that says so).
     Server,
-    /// The key is missing, wrong, or not allowed to do this (HTTP 401, 403).
+    /// The key is missing, wrong, not allowed to do this, or out of credit (HTTP 401, 402, 403).
     Auth,
     /// The provider does not accept the request (other HTTP 4xx).
     BadRequest,
@@ -98,12 +100,12 @@ impl ModelError {
             status: None,
             retry_after: None,
             body: None,
-            after_output: false,
+            partial: None,
         }
     }
 
-    /// Whether the same request may be answered at another attempt. Whether there should be one after output began
-    /// ([`after_output`](Self::after_output)) is for the caller to say.
+    /// Whether the same request may be answered at another attempt. Whether there should be one when part of a reply
+    /// had been seen already is for the caller to say.
     pub fn can_retry(&self) -> bool {
         self.kind.can_retry()
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Reply;
 
 /// One message of the conversation that a model continues.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
     /// What the user said.
@@ -34,7 +34,7 @@ pub enum Message {
 }
 
 /// A call that a model wants made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// What the result refers to.
     pub id: String,
@@ -46,7 +46,7 @@ pub struct ToolCall {
 }
 
 /// What a tool answered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The id of the call.
     pub call_id: String,
@@ -75,6 +75,14 @@ impl Message {
         Message::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() }
     }
 
+    /// The calls that the model made with this message.
+    pub fn tool_calls(&self) -> &[ToolCall] {
+        match self {
+            Message::Assistant { tool_calls, .. } => tool_calls,
+            Message::User { .. } | Message::Tool(_) | Message::Notice { .. } => &[],
+        }
+    }
+
     /// The words of the message; for a tool, of what it answered.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
@@ -84,6 +92,21 @@ impl Message {
             Message::Tool(result) => result.text(),
         }
     }
+}
+
+impl ToolCall {
+    /// The arguments as a model writes them: JSON, or the text that was not JSON.
+    pub fn arguments_text(&self) -> String {
+        match &self.arguments {
+            Value::String(text) if !reads_as_arguments(text) => text.clone(),
+            arguments => arguments.to_string(),
+        }
+    }
+}
+
+/// Whether a text is taken for arguments, so that it needs quotes to stay a text.
+fn reads_as_arguments(text: &str) -> bool {
+    text.trim().is_empty() || serde_json::from_str::<Value>(text).is_ok()
 }
 
 impl ToolResult {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ToolCall, Usage};
+use super::{Delta, ToolCall, Usage};
 
 /// A whole reply.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
     /// The words for the user; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -56,6 +56,22 @@ impl Reply {
     pub fn tool_calls(tool_calls: Vec<ToolCall>) -> Self {
         Reply { tool_calls, stop: StopReason::ToolUse, ..Reply::default() }
     }
+
+    /// The reply in pieces, as a provider would stream it: word by word, and each call in two pieces.
+    pub fn deltas(&self) -> Vec<Delta> {
+        let reasoning = words(&self.reasoning).map(|text| Delta::Reasoning { text: text.to_owned() });
+        let said = words(&self.text).map(|text| Delta::Text { text: text.to_owned() });
+        let calls = self.tool_calls.iter().enumerate().flat_map(|(index, call)| {
+            let started = Delta::ToolCallStarted { index, id: call.id.clone(), name: call.name.clone() };
+            [started, Delta::ToolCallArguments { index, text: call.arguments_text() }]
+        });
+        reasoning.chain(said).chain(calls).collect()
+    }
+}
+
+/// Each word with the space behind it.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(char::is_whitespace)
 }
 
 impl StopReason {

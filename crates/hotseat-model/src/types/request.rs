@@ -58,12 +58,16 @@ pub struct Position {
 }
 
 /// A form that the text of a reply must have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponseFormat {
     /// A name for the form: letters, digits, `_` and `-`, at most 64.
     pub name: String,
     /// The JSON Schema of the text, read as JSON.
     pub schema: Value,
+    /// The provider is to enforce the schema where it can. Such a schema requires every member and allows no others;
+    /// without this, it is advice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
 }
 
 impl Request {
@@ -73,6 +77,24 @@ impl Request {
             Message::User { text } => Some(text.as_str()),
             Message::Assistant { .. } | Message::Tool(_) | Message::Notice { .. } => None,
         })
+    }
+
+    /// The messages that came since the model last replied: what the next reply is a reply to.
+    pub fn news(&self) -> &[Message] {
+        let replied = self.messages.iter().rposition(|message| matches!(message, Message::Assistant { .. }));
+        &self.messages[replied.map_or(0, |last| last + 1)..]
+    }
+
+    /// An id for a tool call where the model gives none, the same for the same request: `call_2_1_1` for the first
+    /// call (`index` 0) of the reply to turn 2, call 1. Where the position is not known, the calls of the
+    /// conversation are counted: `call_3` after two others.
+    pub fn call_id(&self, index: usize) -> String {
+        let Position { turn, call, .. } = self.position;
+        if turn > 0 {
+            return format!("call_{turn}_{call}_{}", index + 1);
+        }
+        let earlier: usize = self.messages.iter().map(|message| message.tool_calls().len()).sum();
+        format!("call_{}", earlier + index + 1)
     }
 
     /// The offered tool of this name.

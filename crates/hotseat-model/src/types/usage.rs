@@ -48,10 +48,7 @@ fn tokens(bytes: usize) -> u64 {
 }
 
 fn message_bytes(message: &Message) -> usize {
-    let calls: usize = match message {
-        Message::Assistant { tool_calls, .. } => tool_calls.iter().map(call_bytes).sum(),
-        Message::User { .. } | Message::Tool(_) | Message::Notice { .. } => 0,
-    };
+    let calls: usize = message.tool_calls().iter().map(call_bytes).sum();
     message.text().len() + calls
 }
 
