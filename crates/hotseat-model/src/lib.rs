@@ -5,6 +5,7 @@
 mod assembly;
 mod model;
 mod pure;
+pub mod script;
 mod sleep;
 mod types;
 

@@ -104,13 +104,17 @@ impl Request {
 }
 
 impl fmt::Display for Position {
-    /// For instance `conversation c1, agent clerk, turn 2, call 1`; the attempt is named from the second on.
+    /// For instance `conversation c1, agent clerk, turn 2, call 1`; the attempt is named from the second on, and what
+    /// is not known is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.conversation.is_empty() {
             write!(f, "conversation {}, ", self.conversation)?;
         }
         if !self.agent.is_empty() {
             write!(f, "agent {}, ", self.agent)?;
+        }
+        if self.turn == 0 {
+            return f.write_str("a call without a position");
         }
         write!(f, "turn {}, call {}", self.turn, self.call)?;
         if self.attempt > 1 {
