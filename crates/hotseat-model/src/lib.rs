@@ -5,6 +5,8 @@
 mod assembly;
 mod model;
 mod pure;
+pub mod recording;
+mod retry;
 pub mod script;
 mod sleep;
 mod types;
@@ -12,6 +14,7 @@ mod types;
 pub use assembly::Assembly;
 pub use model::{Answering, Discard, Model, Sink};
 pub use pure::{Function, Live, PureModel};
+pub use retry::{RetryPolicy, Retrying};
 pub use sleep::{Sleep, Sleeping, TokioSleep};
 pub use types::{
     Delta, ErrorKind, Message, ModelError, Position, Reply, Request, ResponseFormat, StopReason, Timed, Tool,
