@@ -34,6 +34,14 @@ fn scripted(rules: impl IntoIterator<Item = Rule>) -> Live<Scripted> {
     Live::new(Scripted::new(script.build().unwrap()))
 }
 
+#[test]
+fn models_and_scripts_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Script>();
+    shared::<Live<Scripted>>();
+    shared::<Retrying<Live<Scripted>>>();
+}
+
 /// The request of a caller that knows where it is.
 fn request() -> Request {
     let mut request = Request { messages: vec![Message::user("x")], ..Request::default() };
