@@ -32,7 +32,14 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     /// Adds a record and says which it is.
-    pub fn write(&mut self, agent: &AgentId, kind: &str, content: &str, significance: f64, now: u64) -> MemoryId {
+    pub fn write(
+        &mut self,
+        agent: &AgentId,
+        kind: &str,
+        content: &str,
+        significance: f64,
+        now: u64,
+    ) -> MemoryId {
         self.written += 1;
         let id = MemoryId(format!("memory-{}", self.written).into());
         let record = MemoryRecord {
@@ -78,7 +85,9 @@ impl MemoryStore {
                 (shared > 0).then_some((fit + record.significance / 2.0, record))
             })
             .collect();
-        found.sort_by(|(a, first), (b, second)| b.total_cmp(a).then_with(|| first.created_at.cmp(&second.created_at)));
+        found.sort_by(|(a, first), (b, second)| {
+            b.total_cmp(a).then_with(|| first.created_at.cmp(&second.created_at))
+        });
         found.into_iter().take(limit).map(|(_, record)| record).collect()
     }
 }

@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         // SplitMix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -32,7 +32,7 @@ impl Random {
     /// A number below `limit`; 0 where there is none.
     pub fn below(&mut self, limit: usize) -> usize {
         match u64::try_from(limit) {
-            Ok(limit) if limit > 0 => usize::try_from(self.next() % limit).unwrap_or(0),
+            Ok(limit) if limit > 0 => usize::try_from(self.number() % limit).unwrap_or(0),
             _ => 0,
         }
     }
@@ -40,8 +40,8 @@ impl Random {
     /// A number from `from` to `to`, both included.
     pub fn between(&mut self, from: u64, to: u64) -> u64 {
         match to.saturating_sub(from).checked_add(1) {
-            Some(choices) => from + self.next() % choices,
-            None => self.next(),
+            Some(choices) => from + self.number() % choices,
+            None => self.number(),
         }
     }
 }

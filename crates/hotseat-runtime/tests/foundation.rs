@@ -107,7 +107,8 @@ mod t04_multi_turn_sequential {
         assert_eq!(result.turn_ids.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ids);
         assert_eq!(trace.turns().completions().len(), 3);
         for pair in ids.windows(2) {
-            let (end, start) = (trace.turns().completion(pair[0]).unwrap(), trace.turns().start(pair[1]).unwrap());
+            let (end, start) =
+                (trace.turns().completion(pair[0]).unwrap(), trace.turns().start(pair[1]).unwrap());
             assert!(end.sequence < start.sequence);
         }
         assert_eq!(trace.messages().user().len(), 3);
@@ -240,7 +241,9 @@ mod t09_context_assembly_workflow {
             let counts = trace.context_assembly().for_turn(turn);
             assert_eq!(counts.len(), 2, "started and completed");
         }
-        assert!(result.requests.iter().all(|request| request.system.as_deref() == Some("SYSTEM\n\nCTX-MARK")));
+        assert!(
+            result.requests.iter().all(|request| request.system.as_deref() == Some("SYSTEM\n\nCTX-MARK"))
+        );
     }
 }
 
@@ -297,7 +300,8 @@ mod t12_tool_failure_handling {
         assert_eq!(failures.len(), 1);
         assert_eq!(failures[0].error.code.as_deref(), Some("EXECUTION_FAILED"));
         let moves = trace.moves().for_turn(&only_turn(&result));
-        let failed = moves.iter().find_map(|m| m.tool_result.as_ref().filter(|result| !result.success())).unwrap();
+        let failed =
+            moves.iter().find_map(|m| m.tool_result.as_ref().filter(|result| !result.success())).unwrap();
         assert!(failed.error().unwrap().message.contains("Connection refused"));
         assert!(trace.llm().calls().len() >= 2);
         let last = trace.messages().assistant().last().unwrap().content.to_lowercase();

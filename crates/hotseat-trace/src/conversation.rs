@@ -177,7 +177,9 @@ impl Conversation {
                 self.turns.push(Turn::begun(p.turn_id.clone(), number, at, wall));
             }
             Payload::TurnCompleted(p) => self.end_turn(&p.turn_id, TurnOutcome::Completed, at, wall),
-            Payload::TurnFailed(p) => self.end_turn(&p.turn_id, TurnOutcome::Failed(p.error.clone()), at, wall),
+            Payload::TurnFailed(p) => {
+                self.end_turn(&p.turn_id, TurnOutcome::Failed(p.error.clone()), at, wall)
+            }
             // What an agent asks another one is the input of a call, not something a user said.
             Payload::UserMessage(p) if self.within.contains_key(&p.turn_id) => {}
             Payload::UserMessage(p) => self.in_turn(&p.turn_id, |turn| turn.user = Some(p.content.clone())),
@@ -237,8 +239,12 @@ impl Conversation {
                     self.state = Some(state.clone());
                 }
             }
-            Payload::AgentRunFinished(p) => self.in_turn(&p.turn_id, |turn| turn.usage.extend(p.usage.clone())),
-            Payload::AgentRunFailed(p) => self.in_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone())),
+            Payload::AgentRunFinished(p) => {
+                self.in_turn(&p.turn_id, |turn| turn.usage.extend(p.usage.clone()))
+            }
+            Payload::AgentRunFailed(p) => {
+                self.in_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
+            }
             Payload::InterruptRaised(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.interrupts.push(Interrupt {
                     id: p.interrupt_id.clone(),

@@ -48,7 +48,8 @@ impl<'de> Deserialize<'de> for Event {
             r#type: String,
             payload: Value,
         }
-        let Envelope { sequence, offset_us: offset, timestamp, r#type, payload } = Envelope::deserialize(deserializer)?;
+        let Envelope { sequence, offset_us: offset, timestamp, r#type, payload } =
+            Envelope::deserialize(deserializer)?;
         let payload = Payload::from_json(&r#type, payload).map_err(D::Error::custom)?;
         Ok(Event { sequence, offset, timestamp, payload })
     }

@@ -20,9 +20,11 @@ mod show;
 mod time;
 mod trace;
 mod verdict;
+mod verify;
 
-
-pub use conversation::{Conversation, Interrupt, Message, Reasoning, Scope, ToolCall, ToolResult, Turn, TurnOutcome};
+pub use conversation::{
+    Conversation, Interrupt, Message, Reasoning, Scope, ToolCall, ToolResult, Turn, TurnOutcome,
+};
 pub use event::{Event, FORMAT_VERSION};
 pub use invariants::{InvariantOptions, Violation, assert_conversation_invariants, check_invariants};
 pub use order::{Demand, OrderRule, Point, order_violations};
@@ -32,4 +34,4 @@ pub use show::around;
 pub use time::{Millis, Offset};
 pub use trace::*;
 pub use verdict::{CheckVerdict, Failure, FailureKind, Fault, Status, Verdict};
-
+pub use verify::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Payload, Violation, View};
+use crate::{Payload, View, Violation};
 
 /// Finds the events that a rule speaks of, and says which of them belong together: those with the same key.
 pub type Point = fn(&Payload) -> Option<String>;
@@ -38,17 +38,32 @@ pub(crate) const RULES: &[OrderRule] = &[
     rule("message.user < context_assembly.started", Demand::Needed(user_message, assembly_started)),
     rule("context_assembly.started < its outcome", Demand::Paired(assembly_run, assembly_outcome_run)),
     rule("context_assembly.completed < llm.call.started", Demand::Needed(assembly_completed, llm_started)),
-    rule("no llm.call.started while context is assembled", Demand::NoneBetween(assembly_started, assembly_outcome, llm_started)),
-    rule("k-th context_assembly.failed < attempt after it", Demand::Paired(assembly_failed_attempt, assembly_next_attempt)),
-    rule("k-th memory_extraction.failed < attempt after it", Demand::Paired(extraction_failed_attempt, extraction_next_attempt)),
+    rule(
+        "no llm.call.started while context is assembled",
+        Demand::NoneBetween(assembly_started, assembly_outcome, llm_started),
+    ),
+    rule(
+        "k-th context_assembly.failed < attempt after it",
+        Demand::Paired(assembly_failed_attempt, assembly_next_attempt),
+    ),
+    rule(
+        "k-th memory_extraction.failed < attempt after it",
+        Demand::Paired(extraction_failed_attempt, extraction_next_attempt),
+    ),
     rule("llm.call.started < its outcome", Demand::Paired(llm_started, llm_outcome)),
     rule("llm.call.completed < message.assistant", Demand::Needed(llm_completed, assistant_message)),
     rule("llm.call.completed < tool.invoked", Demand::Needed(llm_completed, tool_invoked_turn)),
     rule("llm.call.completed < move.recorded", Demand::Needed(llm_completed, move_recorded)),
     rule("message.assistant < move.recorded of a text reply", Demand::Needed(assistant_text, text_move)),
     rule("tool.invoked < turn.waiting or turn.async_tracked", Demand::Needed(tool_invoked, taken_up)),
-    rule("turn.waiting or turn.async_tracked < executor.task.started", Demand::IfBoth(taken_up, task_started)),
-    rule("executor.task.started < executor.task.completed or failed", Demand::Paired(task_started, task_ended)),
+    rule(
+        "turn.waiting or turn.async_tracked < executor.task.started",
+        Demand::IfBoth(taken_up, task_started),
+    ),
+    rule(
+        "executor.task.started < executor.task.completed or failed",
+        Demand::Paired(task_started, task_ended),
+    ),
     rule("executor.task.completed or failed < tool outcome", Demand::IfBoth(task_ended, tool_outcome)),
     rule("turn.waiting or turn.async_tracked < workflow.started", Demand::IfBoth(taken_up, workflow_started)),
     rule("workflow.started < workflow.completed or failed", Demand::Paired(workflow_started, workflow_ended)),
@@ -56,7 +71,10 @@ pub(crate) const RULES: &[OrderRule] = &[
     rule("tool outcome < move.recorded with its result", Demand::Needed(tool_outcome, move_with_result)),
     rule("move.recorded < turn.resumed", Demand::Needed(move_of_call, turn_resumed)),
     rule("turn.waiting < turn.resumed", Demand::Paired(turn_waiting, turn_resumed)),
-    rule("no llm.call.started between turn.waiting and turn.resumed", Demand::NoneBetween(waiting_turn, resumed_turn, llm_started)),
+    rule(
+        "no llm.call.started between turn.waiting and turn.resumed",
+        Demand::NoneBetween(waiting_turn, resumed_turn, llm_started),
+    ),
     rule("turn.async_tracked < turn.async_completed", Demand::Needed(async_tracked, async_completed)),
     rule("tool outcome < turn.async_completed", Demand::Needed(tool_outcome, async_completed)),
     rule("tool.invoked < agent.call.started", Demand::Needed(tool_invoked, agent_started)),
@@ -65,7 +83,10 @@ pub(crate) const RULES: &[OrderRule] = &[
     rule("agent.call.started < its outcome", Demand::Paired(agent_started, agent_outcome)),
     rule("agent call outcome < tool outcome", Demand::IfBoth(agent_outcome, tool_outcome)),
     rule("last move < memory_extraction.started", Demand::AllBefore(move_recorded, extraction_started)),
-    rule("last message.assistant < memory_extraction.started", Demand::AllBefore(assistant_message, extraction_started)),
+    rule(
+        "last message.assistant < memory_extraction.started",
+        Demand::AllBefore(assistant_message, extraction_started),
+    ),
     rule("memory_extraction.started < turn.completed", Demand::Needed(extraction_started, turn_completed)),
     rule("memory extraction settles < turn.completed", Demand::AllBefore(extraction_event, turn_completed)),
 ];
@@ -82,14 +103,19 @@ pub fn order_violations(view: &View<'_>, rules: &[OrderRule]) -> Vec<Violation> 
 fn broken(view: &View<'_>, rule: &OrderRule) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut report = |key: &str, sequences: Vec<u64>| {
-        violations.push(Violation { invariant: "ordered", message: format!("{} ({key})", rule.name), sequences });
+        violations.push(Violation {
+            invariant: "ordered",
+            message: format!("{} ({key})", rule.name),
+            sequences,
+        });
     };
     match rule.demand {
         Demand::Needed(first, then) => {
             let first = places(view, first);
             for (key, sequences) in places(view, then) {
                 let earliest = first.get(&key).and_then(|found| found.first());
-                let late = sequences.iter().filter(|sequence| earliest.is_none_or(|first| first >= *sequence));
+                let late =
+                    sequences.iter().filter(|sequence| earliest.is_none_or(|first| first >= *sequence));
                 late.for_each(|sequence| report(&key, vec![*sequence]));
             }
         }
@@ -107,7 +133,8 @@ fn broken(view: &View<'_>, rule: &OrderRule) -> Vec<Violation> {
         Demand::IfBoth(first, then) => {
             let then = places(view, then);
             for (key, sequences) in places(view, first) {
-                let (Some(first), Some(then)) = (sequences.first(), then.get(&key).and_then(|found| found.first()))
+                let (Some(first), Some(then)) =
+                    (sequences.first(), then.get(&key).and_then(|found| found.first()))
                 else {
                     continue;
                 };
@@ -119,7 +146,8 @@ fn broken(view: &View<'_>, rule: &OrderRule) -> Vec<Violation> {
         Demand::AllBefore(first, then) => {
             let first = places(view, first);
             for (key, sequences) in places(view, then) {
-                let (Some(then), Some(last)) = (sequences.first(), first.get(&key).and_then(|found| found.last()))
+                let (Some(then), Some(last)) =
+                    (sequences.first(), first.get(&key).and_then(|found| found.last()))
                 else {
                     continue;
                 };
@@ -249,7 +277,9 @@ fn extraction_event(payload: &Payload) -> Option<String> {
 
 fn llm_outcome(payload: &Payload) -> Option<String> {
     match payload {
-        Payload::LlmCallCompleted(_) | Payload::LlmCallFailed(_) => payload.turn_id().map(ToString::to_string),
+        Payload::LlmCallCompleted(_) | Payload::LlmCallFailed(_) => {
+            payload.turn_id().map(ToString::to_string)
+        }
         _ => None,
     }
 }

@@ -27,7 +27,8 @@ pub(crate) fn summary(view: &View<'_>) -> String {
     let mut text = String::new();
     for start in view.turns().starts() {
         let id = &*start.turn_id;
-        let statuses: Vec<_> = view.turns().status_transitions(id).into_iter().map(TurnStatus::name).collect();
+        let statuses: Vec<_> =
+            view.turns().status_transitions(id).into_iter().map(TurnStatus::name).collect();
         let _ = writeln!(text, "turn {id}: {}", statuses.join(" → "));
         for said in view.messages().in_turn(id) {
             let who = said.record().payload.type_name().trim_start_matches("message.");
@@ -36,11 +37,14 @@ pub(crate) fn summary(view: &View<'_>) -> String {
         for call in view.tools().for_turn(id) {
             let outcome = match view.tools().call(&call.tool_call_id) {
                 Some(run) if run.output().is_some() => "completed".to_string(),
-                Some(run) => run.error().map_or("no result".to_string(), |error| format!("failed: {}", error.message)),
+                Some(run) => {
+                    run.error().map_or("no result".to_string(), |error| format!("failed: {}", error.message))
+                }
                 None => "no result".to_string(),
             };
             let kind = if call.r#async { "async call" } else { "call" };
-            let _ = writeln!(text, "  {kind} {} ({}): {}", call.tool_name, call.tool_call_id, short(&outcome));
+            let _ =
+                writeln!(text, "  {kind} {} ({}): {}", call.tool_name, call.tool_call_id, short(&outcome));
         }
         for entry in view.moves().for_turn(id) {
             let what = entry.tool_call.as_ref().map_or("text", |call| &call.tool_id);
@@ -56,7 +60,8 @@ pub(crate) fn summary(view: &View<'_>) -> String {
 /// One record in one line.
 fn line(record: &Record) -> String {
     let execution = record.execution.as_ref().map_or("", |execution| &execution.id);
-    let members = record.payload.to_json().map_or_else(|error| error.to_string(), |members| members.to_string());
+    let members =
+        record.payload.to_json().map_or_else(|error| error.to_string(), |members| members.to_string());
     format!(
         "{:>4}  {}  {execution:<12}  {:<26}  {}",
         record.sequence,

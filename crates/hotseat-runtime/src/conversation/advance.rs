@@ -30,7 +30,9 @@ pub(super) fn advance(state: &State, definitions: &Definitions, turn: &Turn) -> 
             vec![Decision::CallLlm { at, request, last: *last }]
         }
         Phase::Idle if !turn.notices.is_empty() => vec![ask(state, definitions, turn, persona)],
-        Phase::Idle if turn.open_operations().next().is_none() => vec![extract(definitions, turn, persona, 1)],
+        Phase::Idle if turn.open_operations().next().is_none() => {
+            vec![extract(definitions, turn, persona, 1)]
+        }
         Phase::Extracting { attempt, run: None } if !paused(TimerKind::ExtractionRetry) => {
             vec![extract(definitions, turn, persona, attempt + 1)]
         }
@@ -60,16 +62,30 @@ fn ask(state: &State, definitions: &Definitions, turn: &Turn, persona: &Persona)
     }
 }
 
-fn assemble(state: &State, definitions: &Definitions, turn: &Turn, persona: &Persona, attempt: u32) -> Decision {
-    let at =
-        HookAddress { turn: turn.id.clone(), kind: HookKind::ContextAssembly, run: turn.next_run("context"), attempt };
+fn assemble(
+    state: &State,
+    definitions: &Definitions,
+    turn: &Turn,
+    persona: &Persona,
+    attempt: u32,
+) -> Decision {
+    let at = HookAddress {
+        turn: turn.id.clone(),
+        kind: HookKind::ContextAssembly,
+        run: turn.next_run("context"),
+        attempt,
+    };
     let workflow = definitions.context_workflow(persona);
     Decision::DispatchContextAssembly { at, workflow, input: context::assembly_input(state, turn, persona) }
 }
 
 fn extract(definitions: &Definitions, turn: &Turn, persona: &Persona, attempt: u32) -> Decision {
-    let at =
-        HookAddress { turn: turn.id.clone(), kind: HookKind::MemoryExtraction, run: turn.next_run("memory"), attempt };
+    let at = HookAddress {
+        turn: turn.id.clone(),
+        kind: HookKind::MemoryExtraction,
+        run: turn.next_run("memory"),
+        attempt,
+    };
     let workflow = definitions.extraction_workflow(persona);
     Decision::DispatchMemoryExtraction { at, workflow, input: context::extraction_input(turn) }
 }

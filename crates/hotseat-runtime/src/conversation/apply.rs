@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use hotseat_model::{Message as ModelMessage, Reply, Usage};
 use hotseat_trace::{
-    AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, AssistantMessage, AsyncCancelled,
-    AsyncCompleted, ContextAssembled, ConversationClosed, ConversationCreated, ErrorInfo, HookFailed, HookStarted,
-    InputIgnored, InvocationMode, LlmCallCompleted, LlmCallFailed, LlmCallStarted, MemoryExtracted, MoveCall,
-    MoveRecorded, MoveResult, Origin, ParticipantAdded, ParticipantRemoved, Payload, ToolCompleted, ToolFailed,
-    ToolInvocation, ToolRetry, TurnCompletion, TurnFailed, TurnOperation, TurnStart, UserMessage,
+    AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, AssistantMessage,
+    AsyncCancelled, AsyncCompleted, ContextAssembled, ConversationClosed, ConversationCreated, ErrorInfo,
+    HookFailed, HookStarted, InputIgnored, InvocationMode, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
+    MemoryExtracted, MoveCall, MoveRecorded, MoveResult, Origin, ParticipantAdded, ParticipantRemoved,
+    Payload, ToolCompleted, ToolFailed, ToolInvocation, ToolRetry, TurnCompletion, TurnFailed, TurnOperation,
+    TurnStart, UserMessage,
 };
 use serde_json::Value;
 
 use super::state::{Answer, Operation, OperationStatus, Phase, Slot, Turn, TurnEnd, Work};
 use super::{
     Caller, ConversationStatus, Decision, Effect, EffectKey, Fault, HookAddress, HookKind, Message, Millis,
-    ModelAddress, MoveDraft, NextStep, OperationAddress, Role, State, Step, TimerKey, TimerKind, context, react,
+    ModelAddress, MoveDraft, NextStep, OperationAddress, Role, State, Step, TimerKey, TimerKind, context,
+    react,
 };
 use crate::definition::{Definitions, Limits};
 use crate::failure::{Failure, InfrastructureKind};
@@ -162,7 +164,8 @@ pub(super) fn apply(
                 turn.notices.clear();
             }
             turn.calls = at.call;
-            turn.phase = Phase::Calling { attempt: at.attempt, request: request.clone(), open: true, last: *last };
+            turn.phase =
+                Phase::Calling { attempt: at.attempt, request: request.clone(), open: true, last: *last };
             out.event(LlmCallStarted {
                 turn_id: at.turn.0.clone(),
                 model_profile_id: profile.clone(),
@@ -177,13 +180,15 @@ pub(super) fn apply(
         }
         Decision::AcceptReply { at, reply, next } => {
             let began = state.timers.get(&key(&at.turn, TimerKind::ModelDeadline)).copied();
-            let duration_ms = began.map_or(0, |deadline| (now + limits.model.timeout_ms).saturating_sub(deadline));
+            let duration_ms =
+                began.map_or(0, |deadline| (now + limits.model.timeout_ms).saturating_sub(deadline));
             let turn = active(state, &at.turn)?;
             let Phase::Calling { request, .. } = &turn.phase else {
                 return fault(format!("turn {} has not asked a model", at.turn));
             };
             // Providers that do not count leave it to the estimate.
-            let counted = if reply.usage.output_tokens > 0 { reply.usage } else { Usage::estimate(request, reply) };
+            let counted =
+                if reply.usage.output_tokens > 0 { reply.usage } else { Usage::estimate(request, reply) };
             take_reply(turn, reply, *next);
             model_settled(state, at);
             out.event(LlmCallCompleted {
@@ -236,7 +241,8 @@ pub(super) fn apply(
                 error: failure.info(),
                 origin: Origin::Stream,
             });
-            let made = MoveCall { tool_id: Arc::from(&**tool), input: input.clone(), tool_call_id: call.0.clone() };
+            let made =
+                MoveCall { tool_id: Arc::from(&**tool), input: input.clone(), tool_call_id: call.0.clone() };
             let draft = MoveDraft {
                 iteration: entry.replies - 1,
                 reasoning: reasoning.clone(),
@@ -304,7 +310,8 @@ pub(super) fn apply(
                 let operation = operation(entry, call)?;
                 (operation.attempt, operation.tool.clone())
             };
-            let max_attempts = tool_retry(definitions, &entry.agent, &tool).map_or(1, |retry| retry.max_attempts);
+            let max_attempts =
+                tool_retry(definitions, &entry.agent, &tool).map_or(1, |retry| retry.max_attempts);
             operation_settled(state, turn, call, attempt);
             out.event(ToolRetry {
                 turn_id: turn.0.clone(),
@@ -383,7 +390,11 @@ pub(super) fn apply(
         }
         Decision::FailExtraction { at, failure, exhausted } => {
             let turn = active(state, &at.turn)?;
-            turn.phase = if *exhausted { Phase::Closing } else { Phase::Extracting { attempt: at.attempt, run: None } };
+            turn.phase = if *exhausted {
+                Phase::Closing
+            } else {
+                Phase::Extracting { attempt: at.attempt, run: None }
+            };
             turn.issues.memory_extraction_failed = *exhausted;
             out.stop_late(state, at, failure);
             hook_settled(state, at);
@@ -502,14 +513,20 @@ fn of_operation(turn: &TurnId, call: &CallId) -> TurnOperation {
 
 fn profile(definitions: &Definitions, state: &State, turn: &TurnId) -> Result<Arc<str>, Fault> {
     let agent = state.turn(turn).and_then(|turn| definitions.agent(&turn.agent));
-    agent.map(|agent| agent.persona.profile.id.clone()).ok_or_else(|| Fault { message: "the agent is gone".to_string() })
+    agent
+        .map(|agent| agent.persona.profile.id.clone())
+        .ok_or_else(|| Fault { message: "the agent is gone".to_string() })
 }
 
 fn has_tools(definitions: &Definitions, agent: &AgentId) -> bool {
     definitions.agent(agent).is_some_and(|agent| !agent.persona.tools.is_empty())
 }
 
-fn tool_retry(definitions: &Definitions, agent: &AgentId, tool: &str) -> Option<crate::definition::ToolRetry> {
+fn tool_retry(
+    definitions: &Definitions,
+    agent: &AgentId,
+    tool: &str,
+) -> Option<crate::definition::ToolRetry> {
     let persona = &definitions.agent(agent)?.persona;
     persona.tools.iter().find(|known| known.name == tool).map(|tool| tool.retry)
 }
@@ -674,12 +691,21 @@ fn complete(
                 let output = output.clone();
                 out.event(AgentCallCompleted { turn_id: turn_id.clone(), call_id: id.clone(), output });
             }
-            out.event(ToolCompleted { turn_id, tool_call_id: id, output: output.clone(), origin: Origin::Stream });
+            out.event(ToolCompleted {
+                turn_id,
+                tool_call_id: id,
+                output: output.clone(),
+                origin: Origin::Stream,
+            });
         }
         Err(failure) => {
             let error = failure.info();
             if is_agent {
-                out.event(AgentCallFailed { turn_id: turn_id.clone(), call_id: id.clone(), error: error.clone() });
+                out.event(AgentCallFailed {
+                    turn_id: turn_id.clone(),
+                    call_id: id.clone(),
+                    error: error.clone(),
+                });
             }
             out.event(ToolFailed { turn_id, tool_call_id: id, error, origin: Origin::Stream });
         }

@@ -16,8 +16,10 @@ pub fn canonical(value: &Value) -> String {
         Value::Object(members) => {
             let mut names: Vec<_> = members.iter().collect();
             names.sort_by_key(|(name, _)| *name);
-            let members: Vec<_> =
-                names.into_iter().map(|(name, value)| format!("{}:{}", Value::from(&**name), canonical(value))).collect();
+            let members: Vec<_> = names
+                .into_iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(&**name), canonical(value)))
+                .collect();
             format!("{{{}}}", members.join(","))
         }
         Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
@@ -119,7 +121,8 @@ pub(super) fn assembly_input(state: &State, turn: &Turn, persona: &Persona) -> V
             json!({"id": other.id, "input": other.input, "pendingOperations": pending})
         })
         .collect();
-    let answered = turn.answers.as_ref().and_then(|id| state.messages.iter().find(|message| message.id == *id));
+    let answered =
+        turn.answers.as_ref().and_then(|id| state.messages.iter().find(|message| message.id == *id));
     let offered = offered_tools(turn, persona);
     let ids: Vec<_> = offered.iter().map(|tool| tool["name"].clone()).collect();
     json!({
@@ -162,8 +165,11 @@ pub(super) fn extraction_input(turn: &Turn) -> Value {
 
 /// The ended turns that the agent is told of, oldest first.
 fn recent_turns<'s>(state: &'s State, turn: &Turn, persona: &Persona) -> Vec<&'s Turn> {
-    let ended: Vec<_> =
-        state.turns.iter().filter(|other| other.id != turn.id && matches!(other.phase, Phase::Ended(_))).collect();
+    let ended: Vec<_> = state
+        .turns
+        .iter()
+        .filter(|other| other.id != turn.id && matches!(other.phase, Phase::Ended(_)))
+        .collect();
     let passed = ended.len().saturating_sub(persona.recent_turns_limit);
     ended.into_iter().skip(passed).collect()
 }
@@ -271,10 +277,13 @@ pub fn built_in(input: &Value, append_system: Option<&str>) -> Value {
 /// An earlier message. What other agents said is told as what it is, for the model did not say it.
 fn remembered(said: &Value, own: &str) -> Value {
     let content = said.get("content").and_then(Value::as_str).unwrap_or_default();
-    let message = match (said.get("role").and_then(Value::as_str), said.get("agentId").and_then(Value::as_str)) {
-        (Some("agent"), Some(agent)) if agent != own => ModelMessage::user(format!("{agent}: {content}")),
-        (Some("agent"), _) => ModelMessage::Assistant { text: content.to_string(), tool_calls: Vec::new() },
-        _ => ModelMessage::user(content),
-    };
+    let message =
+        match (said.get("role").and_then(Value::as_str), said.get("agentId").and_then(Value::as_str)) {
+            (Some("agent"), Some(agent)) if agent != own => ModelMessage::user(format!("{agent}: {content}")),
+            (Some("agent"), _) => {
+                ModelMessage::Assistant { text: content.to_string(), tool_calls: Vec::new() }
+            }
+            _ => ModelMessage::user(content),
+        };
     serde_json::to_value(message).unwrap_or(Value::Null)
 }

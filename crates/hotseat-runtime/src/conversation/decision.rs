@@ -17,7 +17,15 @@ pub enum Decision {
     /// It takes no more turns.
     CloseConversation,
     /// A turn begins.
-    StartTurn { turn: TurnId, agent: AgentId, caller: Caller, input: Value, reply_to: Option<ReplyTo>, answers: Option<MessageId>, depth: u32 },
+    StartTurn {
+        turn: TurnId,
+        agent: AgentId,
+        caller: Caller,
+        input: Value,
+        reply_to: Option<ReplyTo>,
+        answers: Option<MessageId>,
+        depth: u32,
+    },
     /// Something was said.
     AppendMessage { turn: TurnId, role: Role, content: String, has_tool_use: bool },
     /// The workflow that builds a request is started.
@@ -37,13 +45,45 @@ pub enum Decision {
     /// The result of an asynchronous call is added to its move.
     RecordResult { turn: TurnId, outcome: ToolOutcome },
     /// A call of the model is not made.
-    RefuseCall { turn: TurnId, call: CallId, tool: String, input: Value, reasoning: Option<String>, failure: Failure },
+    RefuseCall {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        input: Value,
+        reasoning: Option<String>,
+        failure: Failure,
+    },
     /// A task is started for a call.
-    DispatchTask { turn: TurnId, call: CallId, tool: String, task: TaskId, input: Value, given: Value, is_async: bool },
+    DispatchTask {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        task: TaskId,
+        input: Value,
+        given: Value,
+        is_async: bool,
+    },
     /// A workflow is started for a call.
-    DispatchWorkflow { turn: TurnId, call: CallId, tool: String, workflow: WorkflowId, input: Value, given: Value, is_async: bool },
+    DispatchWorkflow {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        workflow: WorkflowId,
+        input: Value,
+        given: Value,
+        is_async: bool,
+    },
     /// An agent is asked for a call.
-    DispatchAgent { turn: TurnId, call: CallId, tool: String, agent: AgentId, mode: InvocationMode, input: Value, given: Value, is_async: bool },
+    DispatchAgent {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        agent: AgentId,
+        mode: InvocationMode,
+        input: Value,
+        given: Value,
+        is_async: bool,
+    },
     /// Somebody joins.
     AddParticipant { participant: Participant, by: TurnId },
     /// Somebody leaves.
@@ -144,12 +184,14 @@ impl Decision {
             | Decision::DispatchMemoryExtraction { at, .. }
             | Decision::AcceptExtraction { at }
             | Decision::FailExtraction { at, .. } => Some(&at.turn),
-            Decision::CallLlm { at, .. } | Decision::AcceptReply { at, .. } | Decision::FailLlm { at, .. } => {
-                Some(&at.turn)
-            }
+            Decision::CallLlm { at, .. }
+            | Decision::AcceptReply { at, .. }
+            | Decision::FailLlm { at, .. } => Some(&at.turn),
             Decision::ScheduleTimer { key, .. } | Decision::CancelTimer { key } => Some(&key.turn),
             Decision::IgnoreInput { turn, .. } => turn.as_ref(),
-            Decision::OpenConversation | Decision::CloseConversation | Decision::RemoveParticipant { .. } => None,
+            Decision::OpenConversation | Decision::CloseConversation | Decision::RemoveParticipant { .. } => {
+                None
+            }
         }
     }
 

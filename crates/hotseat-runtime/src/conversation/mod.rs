@@ -24,9 +24,10 @@ pub use apply::child_conversation;
 pub use context::{built_in, canonical};
 pub use decision::{Decision, MoveDraft, NextStep};
 pub use effect::{Effect, EffectKey};
-pub use input::{Caller, HookAddress, HookKind, Input, ModelAddress, OperationAddress, Opening, ReplyTo};
+pub use input::{Caller, HookAddress, HookKind, Input, ModelAddress, Opening, OperationAddress, ReplyTo};
 pub use state::{
-    ConversationStatus, Message, Operation, OperationStatus, Phase, Role, State, TimerKey, TimerKind, Turn, TurnEnd,
+    ConversationStatus, Message, Operation, OperationStatus, Phase, Role, State, TimerKey, TimerKind, Turn,
+    TurnEnd,
 };
 
 use crate::definition::{Definitions, Limits};
@@ -143,7 +144,9 @@ impl Conversation {
             place: "conversation".to_string(),
             message: fault.message.clone(),
         }));
-        let Some(turn) = turn.and_then(|id| self.state.turn(&id)).filter(|turn| turn.is_active()) else { return };
+        let Some(turn) = turn.and_then(|id| self.state.turn(&id)).filter(|turn| turn.is_active()) else {
+            return;
+        };
         for decision in react::fail(&self.state, turn, "INTERNAL_ERROR", &fault.message) {
             // A second fault has nobody to be told to.
             let _ = apply::apply(&mut self.state, &self.definitions, &self.limits, now, &decision, step);

@@ -98,9 +98,10 @@ fn context_done(
                 let tokens = Usage::estimate(&request, &Reply::default()).input_tokens;
                 return vec![Decision::AcceptContext { at: at.clone(), request: Box::new(request), tokens }];
             }
-            Some(Err(error)) => {
-                Failure::business(ErrorCode::InvalidInput, format!("what it returned as llmRequest is no request: {error}"))
-            }
+            Some(Err(error)) => Failure::business(
+                ErrorCode::InvalidInput,
+                format!("what it returned as llmRequest is no request: {error}"),
+            ),
             None => Failure::business(ErrorCode::InvalidInput, "it returned no llmRequest"),
         },
         Err(failure) => failure.clone(),
@@ -125,11 +126,16 @@ fn extraction_done(
     let waiting = state.turn(&at.turn).filter(
         |turn| matches!(&turn.phase, Phase::Extracting { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
     );
-    let Some(turn) = waiting else { return ignore(Some(&at.turn), "nobody waits for this extraction any more") };
+    let Some(turn) = waiting else {
+        return ignore(Some(&at.turn), "nobody waits for this extraction any more");
+    };
     let Err(failure) = result else { return vec![Decision::AcceptExtraction { at: at.clone() }] };
     let again = retry(limits.extraction, at.attempt, failure);
-    let mut decisions =
-        vec![Decision::FailExtraction { at: at.clone(), failure: failure.clone(), exhausted: again.is_none() }];
+    let mut decisions = vec![Decision::FailExtraction {
+        at: at.clone(),
+        failure: failure.clone(),
+        exhausted: again.is_none(),
+    }];
     decisions.extend(again.map(|delay| timer_at(turn, TimerKind::ExtractionRetry, now + delay)));
     decisions
 }
@@ -144,12 +150,16 @@ fn model_done(
 ) -> Vec<Decision> {
     let turn = state.turn(&at.turn);
     let waiting = turn.and_then(|turn| match &turn.phase {
-        Phase::Calling { attempt, open: true, last, .. } if (turn.calls, *attempt) == (at.call, at.attempt) => {
+        Phase::Calling { attempt, open: true, last, .. }
+            if (turn.calls, *attempt) == (at.call, at.attempt) =>
+        {
             Some((turn, *last))
         }
         _ => None,
     });
-    let Some((turn, last)) = waiting else { return ignore(Some(&at.turn), "nobody waits for this reply any more") };
+    let Some((turn, last)) = waiting else {
+        return ignore(Some(&at.turn), "nobody waits for this reply any more");
+    };
     match result {
         Ok(reply) => {
             let (next, decisions) = reply::plan(state, definitions, limits, turn, reply, last);
@@ -162,7 +172,9 @@ fn model_done(
                 vec![Decision::FailLlm { at: at.clone(), error: error.clone(), will_retry: again.is_some() }];
             match again {
                 Some(delay) => {
-                    let asked = error.retry_after.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+                    let asked = error
+                        .retry_after
+                        .map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
                     let wake = now.saturating_add(delay.max(asked));
                     decisions.push(timer_at(turn, TimerKind::ModelRetry, wake));
                 }
@@ -182,17 +194,20 @@ fn operation_done(
 ) -> Vec<Decision> {
     let turn = state.turn(&at.turn).filter(|turn| turn.is_active());
     let open = turn.and_then(|turn| turn.operation(&at.call).map(|operation| (turn, operation)));
-    let waiting_again = |turn: &Turn| state.timers.contains_key(&key(turn, TimerKind::OperationRetry(at.call.clone())));
+    let waiting_again =
+        |turn: &Turn| state.timers.contains_key(&key(turn, TimerKind::OperationRetry(at.call.clone())));
     let open = open.filter(|(turn, operation)| {
         operation.status.is_open() && operation.attempt == at.attempt && !waiting_again(turn)
     });
-    let Some((turn, operation)) = open else { return ignore(Some(&at.turn), "nobody waits for this result any more") };
+    let Some((turn, operation)) = open else {
+        return ignore(Some(&at.turn), "nobody waits for this result any more");
+    };
     let (turn_id, call) = (turn.id.clone(), at.call.clone());
     if let Err(failure) = result
         && failure.can_retry()
-        && let Some(tool) = definitions.agent(&turn.agent).and_then(|agent| {
-            agent.persona.tools.iter().find(|tool| tool.name == operation.tool)
-        })
+        && let Some(tool) = definitions
+            .agent(&turn.agent)
+            .and_then(|agent| agent.persona.tools.iter().find(|tool| tool.name == operation.tool))
         && operation.attempt < tool.retry.max_attempts
     {
         let delay_ms = tool.retry.backoff_ms;
@@ -202,8 +217,11 @@ fn operation_done(
             timer_at(turn, TimerKind::OperationRetry(call), now + delay_ms),
         ];
     }
-    let mut decisions =
-        vec![Decision::CompleteOperation { turn: turn_id.clone(), call: call.clone(), result: result.clone() }];
+    let mut decisions = vec![Decision::CompleteOperation {
+        turn: turn_id.clone(),
+        call: call.clone(),
+        result: result.clone(),
+    }];
     let outcome = outcome(&call, result);
     if operation.is_async {
         decisions.push(Decision::RecordResult { turn: turn_id.clone(), outcome });
@@ -227,7 +245,7 @@ fn operation_done(
 }
 
 pub(super) fn outcome(call: &CallId, result: &Result<Value, Failure>) -> hotseat_trace::ToolOutcome {
-    let result = result.as_ref().map(Value::clone).map_err(Failure::info);
+    let result = result.clone().map_err(|failure| failure.info());
     hotseat_trace::ToolOutcome { tool_call_id: call.0.clone(), result }
 }
 
@@ -266,7 +284,13 @@ pub(super) fn timer(
                 run: run.clone(),
                 attempt: *attempt,
             };
-            decisions.extend(extraction_done(state, limits, now, &at, &Err(late(limits.extraction.timeout_ms))));
+            decisions.extend(extraction_done(
+                state,
+                limits,
+                now,
+                &at,
+                &Err(late(limits.extraction.timeout_ms)),
+            ));
         }
         (TimerKind::ModelDeadline, Phase::Calling { attempt, open: true, .. }) => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls, attempt: *attempt };
@@ -328,7 +352,10 @@ pub(super) fn fail(state: &State, turn: &Turn, code: &str, message: &str) -> Vec
         let outcome = Err(if code == ErrorCode::AgentDeclined.name() {
             Failure::business(ErrorCode::AgentDeclined, message)
         } else {
-            Failure::infrastructure(InfrastructureKind::Server, format!("the turn of the agent failed: {message}"))
+            Failure::infrastructure(
+                InfrastructureKind::Server,
+                format!("the turn of the agent failed: {message}"),
+            )
         });
         decisions.push(Decision::ReplyToCaller { turn: turn.id.clone(), to: to.clone(), outcome });
     }
@@ -343,7 +370,11 @@ fn fail_apart(state: &State, turn: &Turn, code: &str, message: &str) -> Vec<Deci
             decisions.extend(fail_apart(state, called, "CANCELLED", "the turn that called has ended"));
         }
         let reason = format!("the turn has failed: {code}");
-        decisions.push(Decision::CancelOperation { turn: turn.id.clone(), call: operation.call.clone(), reason });
+        decisions.push(Decision::CancelOperation {
+            turn: turn.id.clone(),
+            call: operation.call.clone(),
+            reason,
+        });
     }
     let (code, message) = (code.to_string(), message.to_string());
     decisions.push(Decision::FailTurn { turn: turn.id.clone(), code, message });

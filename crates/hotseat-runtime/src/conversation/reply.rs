@@ -36,7 +36,12 @@ pub(super) fn plan(
     };
     if calls.is_empty() {
         decisions.extend(said(false));
-        let draft = MoveDraft { iteration: turn.replies, reasoning: Some(reply.text.clone()), call: None, outcome: None };
+        let draft = MoveDraft {
+            iteration: turn.replies,
+            reasoning: Some(reply.text.clone()),
+            call: None,
+            outcome: None,
+        };
         decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
         return (NextStep::Settle, decisions);
     }
@@ -50,7 +55,12 @@ pub(super) fn plan(
             let outcome = call.arguments.get("reason").and_then(|reason| reason.as_str());
             let draft = move_of(turn, &id, call, reasoning);
             decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
-            decisions.extend(react::fail(state, turn, ErrorCode::AgentDeclined.name(), outcome.unwrap_or("no reason")));
+            decisions.extend(react::fail(
+                state,
+                turn,
+                ErrorCode::AgentDeclined.name(),
+                outcome.unwrap_or("no reason"),
+            ));
             return (NextStep::Settle, decisions);
         }
         match checked(definitions, limits, &agent.persona, turn, call) {
@@ -80,7 +90,9 @@ pub(super) fn plan(
     let next = match (waits, goes_on && text.is_some()) {
         (true, _) => NextStep::Wait,
         // Something runs and the user has been told: the model is asked again when it has ended.
-        (false, true) if calls.iter().all(|call| accepted(definitions, limits, &agent.persona, turn, call)) => {
+        (false, true)
+            if calls.iter().all(|call| accepted(definitions, limits, &agent.persona, turn, call)) =>
+        {
             NextStep::Settle
         }
         (false, _) => NextStep::Again,
@@ -93,7 +105,13 @@ pub(super) fn call_id(turn: &Turn, index: usize) -> CallId {
     CallId(format!("{}-k{}", turn.id, turn.tool_calls as usize + index + 1).into())
 }
 
-fn accepted(definitions: &Definitions, limits: &Limits, persona: &Persona, turn: &Turn, call: &ToolCall) -> bool {
+fn accepted(
+    definitions: &Definitions,
+    limits: &Limits,
+    persona: &Persona,
+    turn: &Turn,
+    call: &ToolCall,
+) -> bool {
     checked(definitions, limits, persona, turn, call).is_ok()
 }
 
@@ -102,8 +120,11 @@ fn may_decline(persona: &Persona, turn: &Turn) -> bool {
 }
 
 fn move_of(turn: &Turn, id: &CallId, call: &ToolCall, reasoning: Option<String>) -> MoveDraft {
-    let call =
-        MoveCall { tool_id: Arc::from(&*call.name), input: call.arguments.clone(), tool_call_id: id.0.clone() };
+    let call = MoveCall {
+        tool_id: Arc::from(&*call.name),
+        input: call.arguments.clone(),
+        tool_call_id: id.0.clone(),
+    };
     MoveDraft { iteration: turn.replies, reasoning, call: Some(call), outcome: None }
 }
 
@@ -115,7 +136,8 @@ fn checked<'p>(
     turn: &Turn,
     call: &ToolCall,
 ) -> Result<(&'p Tool, &'p Target), Failure> {
-    let missing = |what: &str, name: &str| Failure::business(ErrorCode::NotFound, format!("there is no {what} {name}"));
+    let missing =
+        |what: &str, name: &str| Failure::business(ErrorCode::NotFound, format!("there is no {what} {name}"));
     let tool = persona.tools.iter().find(|tool| tool.name == call.name);
     let tool = tool.ok_or_else(|| missing("tool", &call.name))?;
     let target = tool.target.as_ref().ok_or_else(|| missing("tool", &call.name))?;
@@ -163,15 +185,32 @@ fn dispatch(
         }
         Target::Workflow(workflow) => {
             let workflow = definitions::workflow_id(workflow);
-            vec![Decision::DispatchWorkflow { turn: turn_id, call, tool: name, workflow, input, given, is_async }]
+            vec![Decision::DispatchWorkflow {
+                turn: turn_id,
+                call,
+                tool: name,
+                workflow,
+                input,
+                given,
+                is_async,
+            }]
         }
         Target::Agent(persona) => {
             let (agent, mode) = (definitions::agent_id(persona), tool.mode);
             let participant = Participant::Agent { agent_id: agent.0.clone() };
-            let context = Decision::ShareContext { turn: turn_id, call: call.clone(), mode, input: given.clone() };
+            let context =
+                Decision::ShareContext { turn: turn_id, call: call.clone(), mode, input: given.clone() };
             let turn_id = turn.id.clone();
-            let mut decisions =
-                vec![Decision::DispatchAgent { turn: turn_id, call, tool: name, agent, mode, input, given, is_async }];
+            let mut decisions = vec![Decision::DispatchAgent {
+                turn: turn_id,
+                call,
+                tool: name,
+                agent,
+                mode,
+                input,
+                given,
+                is_async,
+            }];
             let known = state.takes_part(&participant) || joining.contains(&participant);
             if mode == InvocationMode::LoopIn && !known {
                 joining.push(participant.clone());

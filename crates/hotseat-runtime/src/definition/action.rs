@@ -181,7 +181,10 @@ pub fn memory_delete() -> Action {
 }
 
 /// Calls a function.
-pub fn custom(name: &str, function: impl Fn(&Value) -> Result<Value, Failure> + Send + Sync + 'static) -> Action {
+pub fn custom(
+    name: &str,
+    function: impl Fn(&Value) -> Result<Value, Failure> + Send + Sync + 'static,
+) -> Action {
     Action::Custom(Custom { name: name.to_string(), function: Arc::new(function) })
 }
 

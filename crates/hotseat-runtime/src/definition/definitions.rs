@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use hotseat_trace::InvocationMode;
 
-use super::{Node, NodeWork, Persona, Reference, Target, Task, Tool, Workflow, assemble, schema, task, workflow};
+use super::{
+    Node, NodeWork, Persona, Reference, Target, Task, Tool, Workflow, assemble, schema, task, workflow,
+};
 use crate::ids::{AgentId, TaskId, WorkflowId, slug};
 
 /// An agent: a persona with a memory of its own.
@@ -118,7 +120,10 @@ impl Definitions {
             return Err(wrong(place, "only an agent can be looped in"));
         }
         if tool.mode == InvocationMode::LoopIn && tool.is_async {
-            return Err(wrong(place, "an agent that is looped in joins at once, so the tool cannot be asynchronous"));
+            return Err(wrong(
+                place,
+                "an agent that is looped in joins at once, so the tool cannot be asynchronous",
+            ));
         }
         if tool.retry.max_attempts == 0 {
             return Err(wrong(place, "it needs at least one attempt"));
@@ -128,9 +133,9 @@ impl Definitions {
             Target::Workflow(Reference::Embedded(workflow)) => self.workflow(workflow).map(drop),
             Target::Agent(Reference::Embedded(persona)) => self.persona(persona).map(drop),
             // Whether there is one with this id shows when it is called: it is then a failure of the tool.
-            Target::Task(Reference::Id(_)) | Target::Workflow(Reference::Id(_)) | Target::Agent(Reference::Id(_)) => {
-                Ok(())
-            }
+            Target::Task(Reference::Id(_))
+            | Target::Workflow(Reference::Id(_))
+            | Target::Agent(Reference::Id(_)) => Ok(()),
         }
     }
 
@@ -147,7 +152,10 @@ impl Definitions {
         let mut names = BTreeSet::new();
         for step in &task.steps {
             if !names.insert(&step.name) {
-                return Err(wrong(format!("task {}, step {}", task.name, step.name), "the name is there twice"));
+                return Err(wrong(
+                    format!("task {}, step {}", task.name, step.name),
+                    "the name is there twice",
+                ));
             }
         }
         self.tasks.insert(id.clone(), Arc::new(task.clone()));
@@ -223,7 +231,11 @@ fn named(kind: &str, name: &str) -> Result<String, DefinitionError> {
 }
 
 fn same(equal: bool, kind: &str, name: &str) -> Result<(), DefinitionError> {
-    if equal { Ok(()) } else { Err(wrong(format!("{kind} {name}"), "two different definitions have this name")) }
+    if equal {
+        Ok(())
+    } else {
+        Err(wrong(format!("{kind} {name}"), "two different definitions have this name"))
+    }
 }
 
 fn wrong(place: impl Into<String>, problem: impl Into<String>) -> DefinitionError {

@@ -30,7 +30,8 @@ impl Retry {
     /// How long to wait after attempt `attempt` (from 1) failed, in milliseconds; none when it was the last.
     pub fn delay(&self, attempt: u32) -> Option<u64> {
         let doublings = attempt.saturating_sub(1);
-        (attempt < self.attempts).then(|| self.backoff_ms.saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX)))
+        (attempt < self.attempts)
+            .then(|| self.backoff_ms.saturating_mul(1_u64.checked_shl(doublings).unwrap_or(u64::MAX)))
     }
 }
 

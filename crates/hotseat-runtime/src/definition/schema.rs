@@ -6,9 +6,28 @@ use crate::random::Random;
 
 /// The keywords that are understood. Any other is refused, so that none is passed over in silence.
 const KEYWORDS: &[&str] = &[
-    "type", "properties", "required", "additionalProperties", "items", "enum", "const", "default", "minimum",
-    "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems",
-    "uniqueItems", "title", "description", "format", "$schema",
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "default",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "title",
+    "description",
+    "format",
+    "$schema",
 ];
 const TYPES: &[&str] = &["object", "array", "string", "number", "integer", "boolean", "null"];
 /// How deep a schema may be nested.
@@ -86,7 +105,10 @@ fn check_at(schema: &Value, depth: usize) -> Result<(), String> {
     for inner in members.into_iter().flat_map(Map::values) {
         check_at(inner, depth)?;
     }
-    ["items", "additionalProperties"].iter().filter_map(|name| keywords.get(*name)).try_for_each(|s| check_at(s, depth))
+    ["items", "additionalProperties"]
+        .iter()
+        .filter_map(|name| keywords.get(*name))
+        .try_for_each(|s| check_at(s, depth))
 }
 
 fn types(value: &Value) -> Option<Vec<&str>> {
@@ -130,12 +152,22 @@ fn validate(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>)
     match value {
         Value::Number(number) => validate_number(keywords, number, place, found),
         Value::String(text) => {
-            validate_size(keywords, ("minLength", "maxLength"), text.chars().count(), "characters", place, found);
+            validate_size(
+                keywords,
+                ("minLength", "maxLength"),
+                text.chars().count(),
+                "characters",
+                place,
+                found,
+            );
         }
         Value::Array(items) => {
             validate_size(keywords, ("minItems", "maxItems"), items.len(), "items", place, found);
             if keywords.get("uniqueItems") == Some(&Value::Bool(true)) {
-                let doubled = items.iter().enumerate().any(|(n, item)| items[..n].iter().any(|other| equal(other, item)));
+                let doubled = items
+                    .iter()
+                    .enumerate()
+                    .any(|(n, item)| items[..n].iter().any(|other| equal(other, item)));
                 if doubled {
                     found.push(at(place, "items must differ from each other"));
                 }
@@ -185,14 +217,22 @@ fn validate_size(
     place: &str,
     found: &mut Vec<String>,
 ) {
-    let limit = |name: &str| keywords.get(name).and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
+    let limit =
+        |name: &str| keywords.get(name).and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
     if limit(least).is_some_and(|least| size < least) || limit(most).is_some_and(|most| size > most) {
         found.push(at(place, &format!("{size} {what} are too few or too many")));
     }
 }
 
-fn validate_members(keywords: &Map<String, Value>, members: &Map<String, Value>, place: &str, found: &mut Vec<String>) {
-    for name in keywords.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+fn validate_members(
+    keywords: &Map<String, Value>,
+    members: &Map<String, Value>,
+    place: &str,
+    found: &mut Vec<String>,
+) {
+    for name in
+        keywords.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    {
         if !members.contains_key(name) {
             found.push(at(place, &format!("`{name}` is missing")));
         }
@@ -264,7 +304,8 @@ pub fn made_up(schema: &Value, random: &mut Random) -> Value {
     }
     let name = keywords.get("type").and_then(types).and_then(|names| names.first().copied());
     let size = |least: &str, most: &str, usual: usize| {
-        let limit = |name: &str| keywords.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        let limit =
+            |name: &str| keywords.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
         let least = limit(least).unwrap_or(0);
         usual.clamp(least, limit(most).unwrap_or(usize::MAX).max(least))
     };
@@ -280,7 +321,8 @@ pub fn made_up(schema: &Value, random: &mut Random) -> Value {
             let mut made: Vec<Value> = Vec::new();
             for _ in 0..size("minItems", "maxItems", 2) {
                 // Few values may fit, so a list of different ones is tried for a while and then left shorter.
-                let next = (0..32).map(|_| made_up(items, random)).find(|item| !unique || !made.contains(item));
+                let next =
+                    (0..32).map(|_| made_up(items, random)).find(|item| !unique || !made.contains(item));
                 made.extend(next);
             }
             Value::Array(made)
@@ -317,7 +359,10 @@ mod tests {
     fn every_violation_is_listed_with_its_place() {
         let schema = object([("text", string()), ("items", array(&integer()))]);
         let found = violations(&schema, &json!({"items": [1, "2"], "more": true}));
-        assert_eq!(found, ["`text` is missing", "items[1]: expected integer, found string", "`more` is not expected"]);
+        assert_eq!(
+            found,
+            ["`text` is missing", "items[1]: expected integer, found string", "`more` is not expected"]
+        );
     }
 
     #[test]

@@ -165,7 +165,9 @@ impl Tool {
     /// What the target is given for this input of the model.
     pub fn mapped(&self, input: &Value) -> Value {
         let Some(mapping) = &self.input_mapping else { return input.clone() };
-        let pick = |(target, source): (&String, &String)| input.get(source).map(|value| (target.clone(), value.clone()));
+        let pick = |(target, source): (&String, &String)| {
+            input.get(source).map(|value| (target.clone(), value.clone()))
+        };
         Value::Object(mapping.iter().filter_map(pick).collect())
     }
 }

@@ -40,7 +40,8 @@ pub(super) fn evaluate(term: &Term, scope: &Value) -> Result<Value, EvaluateErro
         Term::List(entries) => Value::Array(list(entries, scope)?),
         Term::Object(members) => Value::Object(object(members, scope)?),
         Term::Call(name, arguments) => {
-            let arguments: Vec<_> = arguments.iter().map(|term| evaluate(term, scope)).collect::<Result<_, _>>()?;
+            let arguments: Vec<_> =
+                arguments.iter().map(|term| evaluate(term, scope)).collect::<Result<_, _>>()?;
             call(name, &arguments)?
         }
         Term::Not(term) => Value::Bool(!truthy(&evaluate(term, scope)?)),
@@ -56,7 +57,9 @@ pub(super) fn evaluate(term: &Term, scope: &Value) -> Result<Value, EvaluateErro
             let left = evaluate(left, scope)?;
             if truthy(&left) { evaluate(right, scope)? } else { left }
         }
-        Term::Binary(operator, left, right) => binary(*operator, &evaluate(left, scope)?, &evaluate(right, scope)?)?,
+        Term::Binary(operator, left, right) => {
+            binary(*operator, &evaluate(left, scope)?, &evaluate(right, scope)?)?
+        }
         Term::Choice(condition, then, otherwise) => {
             evaluate(if truthy(&evaluate(condition, scope)?) { then } else { otherwise }, scope)?
         }
@@ -166,14 +169,17 @@ fn call(name: &str, arguments: &[Value]) -> Result<Value, EvaluateError> {
         ("json", [value]) => Ok(Value::String(value.to_string())),
         ("lower", [Value::String(text)]) => Ok(Value::String(text.to_lowercase())),
         ("upper", [Value::String(text)]) => Ok(Value::String(text.to_uppercase())),
-        ("contains", [Value::String(text), Value::String(part)]) => Ok(Value::Bool(text.contains(part.as_str()))),
+        ("contains", [Value::String(text), Value::String(part)]) => {
+            Ok(Value::Bool(text.contains(part.as_str())))
+        }
         ("contains", [Value::Array(items), item]) => Ok(Value::Bool(items.contains(item))),
         ("join", [Value::Array(items), Value::String(between)]) => {
             Ok(Value::String(items.iter().map(text_of).collect::<Vec<_>>().join(between)))
         }
-        ("length" | "keys" | "values" | "sum" | "text" | "json" | "lower" | "upper" | "contains" | "join", _) => {
-            Err(wrong())
-        }
+        (
+            "length" | "keys" | "values" | "sum" | "text" | "json" | "lower" | "upper" | "contains" | "join",
+            _,
+        ) => Err(wrong()),
         _ => Err(EvaluateError(format!("there is no function {name}"))),
     }
 }

@@ -76,7 +76,8 @@ impl Expression {
     /// # Panics
     /// When it cannot be understood.
     pub(crate) fn written(text: &str) -> Expression {
-        Expression::parse(text).unwrap_or_else(|error| panic!("the expression `{text}` cannot be read: {error}"))
+        Expression::parse(text)
+            .unwrap_or_else(|error| panic!("the expression `{text}` cannot be read: {error}"))
     }
 
     /// An expression that is always this value.

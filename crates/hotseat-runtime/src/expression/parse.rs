@@ -144,12 +144,19 @@ impl<'a> Reader<'a> {
     fn path(&mut self) -> Result<Term, ParseError> {
         let mut term = self.primary()?;
         loop {
-            let spread = { self.skip(); self.rest().starts_with("...") };
+            let spread = {
+                self.skip();
+                self.rest().starts_with("...")
+            };
             if !spread && self.take(".") {
                 self.skip();
                 let digits = self.rest().chars().take_while(char::is_ascii_digit).count();
                 term = if digits > 0 {
-                    let index = json!(self.rest()[..digits].parse::<i64>().map_err(|_| self.error("the number is too large"))?);
+                    let index = json!(
+                        self.rest()[..digits]
+                            .parse::<i64>()
+                            .map_err(|_| self.error("the number is too large"))?
+                    );
                     self.at += digits;
                     Term::Index(Box::new(term), Box::new(Term::Constant(index)))
                 } else {
@@ -170,7 +177,8 @@ impl<'a> Reader<'a> {
         let fits = |(index, letter): &(usize, char)| {
             letter.is_alphabetic() || *letter == '_' || *letter == '$' || (*index > 0 && letter.is_numeric())
         };
-        let length: usize = self.rest().char_indices().take_while(fits).map(|(_, letter)| letter.len_utf8()).sum();
+        let length: usize =
+            self.rest().char_indices().take_while(fits).map(|(_, letter)| letter.len_utf8()).sum();
         if length == 0 {
             return Err(self.error("a name is missing"));
         }
@@ -277,10 +285,16 @@ impl<'a> Reader<'a> {
     fn number(&mut self) -> Result<Term, ParseError> {
         let whole = self.rest().chars().take_while(char::is_ascii_digit).count();
         let after = &self.rest()[whole..];
-        let fraction = after.strip_prefix('.').map_or(0, |digits| digits.chars().take_while(char::is_ascii_digit).count());
+        let fraction = after
+            .strip_prefix('.')
+            .map_or(0, |digits| digits.chars().take_while(char::is_ascii_digit).count());
         let length = if fraction > 0 { whole + 1 + fraction } else { whole };
         let text = &self.rest()[..length];
-        let value = if fraction > 0 { text.parse::<f64>().ok().map(|n| json!(n)) } else { text.parse::<i64>().ok().map(|n| json!(n)) };
+        let value = if fraction > 0 {
+            text.parse::<f64>().ok().map(|n| json!(n))
+        } else {
+            text.parse::<i64>().ok().map(|n| json!(n))
+        };
         let value = value.ok_or_else(|| self.error("the number is too large"))?;
         self.at += length;
         Ok(Term::Constant(value))

@@ -62,11 +62,11 @@ impl Sim {
     /// A conversation takes an input.
     pub(super) fn deliver(&mut self, id: &ConversationId, input: &Input) {
         let Some(held) = self.conversations.get_mut(id) else { return };
-        let before = held.machine.state().clone();
+        let rows = covered(held.machine.state(), input, self.now);
         let step = held.machine.handle(self.now, input);
         held.journal.push((self.now, input.clone()));
         let execution = held.machine.execution();
-        self.cover(&before, input);
+        self.coverage.extend(rows);
         self.keep(&execution, &step.events);
         let step = if self.settings.crash { self.come_back(id, step) } else { step };
         for effect in step.effects {
@@ -82,13 +82,22 @@ impl Sim {
         assert!(*machine.state() == *held.machine.state(), "a conversation comes back as it was");
         assert!(again == step, "the last step of a conversation comes back as it was");
         held.machine = machine;
-        let asked = |effect: &&crate::conversation::Effect| !self.issued.contains(&(id.clone(), effect.key()));
+        let asked =
+            |effect: &&crate::conversation::Effect| !self.issued.contains(&(id.clone(), effect.key()));
         let missing: Vec<_> = held.machine.outstanding().filter(asked).collect();
         assert!(
             missing.iter().all(|effect| again.effects.contains(effect)),
             "nothing is outstanding that was neither asked nor is about to be"
         );
         again
+    }
+
+    /// The same after it was to be woken.
+    pub(super) fn rearm(&mut self, id: &ConversationId) {
+        if let Some(held) = self.conversations.get_mut(id) {
+            held.wakes = None;
+        }
+        self.arm(id);
     }
 
     /// Sees to it that a conversation is woken in time.
@@ -143,54 +152,59 @@ impl Sim {
             self.batches.push((first, self.records.len() as u64));
         }
     }
+}
 
-    /// Notes which rows of the turn table were used.
-    fn cover(&mut self, before: &crate::conversation::State, input: &Input) {
-        let (turn, word) = match input {
-            Input::HookDone { at, result } => {
-                let word = match (at.kind, result) {
-                    (HookKind::ContextAssembly, Ok(_)) => "assembled",
-                    (HookKind::ContextAssembly, Err(failure)) if failure.can_retry() => "assembly infrastructure failure",
-                    (HookKind::ContextAssembly, Err(_)) => "assembly business failure",
-                    (HookKind::MemoryExtraction, Ok(_)) => "extracted",
-                    (HookKind::MemoryExtraction, Err(failure)) if failure.can_retry() => {
-                        "extraction infrastructure failure"
-                    }
-                    (HookKind::MemoryExtraction, Err(_)) => "extraction business failure",
-                };
-                (Some(&at.turn), word)
-            }
-            Input::ModelDone { at, result: Ok(reply) } => {
-                (Some(&at.turn), if reply.tool_calls.is_empty() { "text reply" } else { "calls" })
-            }
-            Input::ModelDone { at, result: Err(error) } => {
-                (Some(&at.turn), if error.can_retry() { "model infrastructure failure" } else { "model failure" })
-            }
-            Input::OperationDone { at, .. } => {
-                let operation = before.turn(&at.turn).and_then(|turn| turn.operation(&at.call));
-                let word = match operation.map(|operation| operation.is_async) {
-                    Some(true) => "async result",
-                    Some(false) => "sync result",
-                    None => "unknown result",
-                };
-                (Some(&at.turn), word)
-            }
-            Input::Wake => {
-                let due: Vec<_> = before.timers.iter().filter(|(_, at)| **at <= self.now).collect();
-                for (key, _) in due {
-                    let phase = before.turn(&key.turn).map_or("none", |turn| phase_word(&turn.phase));
-                    self.coverage.insert((phase, timer_word(key)));
+/// The rows of the turn table that an input uses.
+fn covered(
+    before: &crate::conversation::State,
+    input: &Input,
+    now: Millis,
+) -> Vec<(&'static str, &'static str)> {
+    let (turn, word) = match input {
+        Input::HookDone { at, result } => {
+            let word = match (at.kind, result) {
+                (HookKind::ContextAssembly, Ok(_)) => "assembled",
+                (HookKind::ContextAssembly, Err(failure)) if failure.can_retry() => {
+                    "assembly infrastructure failure"
                 }
-                return;
-            }
-            Input::CancelTurn { turn, .. } => (Some(turn), "cancel"),
-            Input::UserMessage { .. } => (None, "user message"),
-            Input::AgentCall { .. } => (None, "agent call"),
-            Input::Open | Input::RemoveParticipant { .. } | Input::Close => return,
-        };
-        let phase = turn.and_then(|turn| before.turn(turn)).map_or("none", |turn| phase_word(&turn.phase));
-        self.coverage.insert((phase, word));
-    }
+                (HookKind::ContextAssembly, Err(_)) => "assembly business failure",
+                (HookKind::MemoryExtraction, Ok(_)) => "extracted",
+                (HookKind::MemoryExtraction, Err(failure)) if failure.can_retry() => {
+                    "extraction infrastructure failure"
+                }
+                (HookKind::MemoryExtraction, Err(_)) => "extraction business failure",
+            };
+            (Some(&at.turn), word)
+        }
+        Input::ModelDone { at, result: Ok(reply) } => {
+            (Some(&at.turn), if reply.tool_calls.is_empty() { "text reply" } else { "calls" })
+        }
+        Input::ModelDone { at, result: Err(error) } => {
+            (Some(&at.turn), if error.can_retry() { "model infrastructure failure" } else { "model failure" })
+        }
+        Input::OperationDone { at, .. } => {
+            let operation = before.turn(&at.turn).and_then(|turn| turn.operation(&at.call));
+            let word = match operation.map(|operation| operation.is_async) {
+                Some(true) => "async result",
+                Some(false) => "sync result",
+                None => "unknown result",
+            };
+            (Some(&at.turn), word)
+        }
+        Input::Wake => {
+            let due = before.timers.iter().filter(|(_, at)| **at <= now);
+            let row = |key: &crate::conversation::TimerKey| {
+                (before.turn(&key.turn).map_or("none", |turn| phase_word(&turn.phase)), timer_word(key))
+            };
+            return due.map(|(key, _)| row(key)).collect();
+        }
+        Input::CancelTurn { turn, .. } => (Some(turn), "cancel"),
+        Input::UserMessage { .. } => (None, "user message"),
+        Input::AgentCall { .. } => (None, "agent call"),
+        Input::Open | Input::RemoveParticipant { .. } | Input::Close => return Vec::new(),
+    };
+    let phase = turn.and_then(|turn| before.turn(turn)).map_or("none", |turn| phase_word(&turn.phase));
+    vec![(phase, word)]
 }
 
 fn phase_word(phase: &Phase) -> &'static str {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    Execution, ExecutionKind, InvocationMode, MemorySearched, MemoryTouched, MemoryWritten, ParentCall, Payload,
-    WorkOrigin,
+    Execution, ExecutionKind, InvocationMode, MemorySearched, MemoryTouched, MemoryWritten, ParentCall,
+    Payload, WorkOrigin,
 };
 use serde_json::{Value, json};
 
@@ -53,7 +53,9 @@ impl Sim {
                 let reply_to = ReplyTo { conversation: id.clone(), at: at.clone() };
                 let call = Input::AgentCall { caller, agent: agent.clone(), input, reply_to, depth };
                 let delivery = match mode {
-                    InvocationMode::LoopIn => Delivery::Inputs { conversation: id.clone(), inputs: vec![call] },
+                    InvocationMode::LoopIn => {
+                        Delivery::Inputs { conversation: id.clone(), inputs: vec![call] }
+                    }
                     InvocationMode::Delegate => {
                         let parent = ParentCall {
                             conversation_id: id.0.clone(),
@@ -104,7 +106,8 @@ impl Sim {
     ) {
         let run = context.run.clone();
         let Some(made) = made else {
-            let failure = Failure::business(ErrorCode::NotFound, format!("nothing is known that run {run} could run"));
+            let failure =
+                Failure::business(ErrorCode::NotFound, format!("nothing is known that run {run} could run"));
             self.answer(conversation, answer, Err(failure));
             return;
         };
@@ -143,7 +146,9 @@ impl Sim {
                 let inputs = vec![Input::OperationDone { at, result }];
                 Delivery::Inputs { conversation: conversation.clone(), inputs }
             }
-            AnswerTo::Token(run, token) => Delivery::Work { run, input: WorkInput::Answered { token, result } },
+            AnswerTo::Token(run, token) => {
+                Delivery::Work { run, input: WorkInput::Answered { token, result } }
+            }
         };
         self.queue.push(self.now, delivery);
     }
@@ -184,7 +189,8 @@ impl Sim {
             }
             WorkEffect::Memory { token, action, input } => {
                 let result = self.remember(run, action, &input);
-                let delivery = Delivery::Work { run: run.clone(), input: WorkInput::Answered { token, result } };
+                let delivery =
+                    Delivery::Work { run: run.clone(), input: WorkInput::Answered { token, result } };
                 self.queue.push(self.now, delivery);
             }
             WorkEffect::Subworkflow { token, workflow, input } => {
@@ -231,24 +237,34 @@ impl Sim {
         };
         let (event, output) = match action {
             Memory::Write => {
-                let (content, kind) = (needed("content")?, text("kind").unwrap_or_else(|| "note".to_string()));
+                let (content, kind) =
+                    (needed("content")?, text("kind").unwrap_or_else(|| "note".to_string()));
                 let significance = input.get("significance").and_then(Value::as_f64).unwrap_or(0.5);
                 let id = self.memory.write(&agent, &kind, &content, significance, self.now);
                 let memory_id: Arc<str> = id.0.clone();
                 let kind = kind.into();
-                (Payload::MemoryWritten(MemoryWritten { turn_id, agent_id, memory_id, kind, content }), json!({"id": id}))
+                (
+                    Payload::MemoryWritten(MemoryWritten { turn_id, agent_id, memory_id, kind, content }),
+                    json!({"id": id}),
+                )
             }
             Memory::Read => {
                 let id = MemoryId::from(needed("id")?);
                 let found = self.memory.read(&agent, &id).map_or(Value::Null, record);
                 let memory_id = id.0;
-                (Payload::MemoryRead(MemoryTouched { turn_id, agent_id, memory_id }), json!({"record": found}))
+                (
+                    Payload::MemoryRead(MemoryTouched { turn_id, agent_id, memory_id }),
+                    json!({"record": found}),
+                )
             }
             Memory::Delete => {
                 let id = MemoryId::from(needed("id")?);
                 let deleted = self.memory.delete(&agent, &id);
                 let memory_id = id.0;
-                (Payload::MemoryDeleted(MemoryTouched { turn_id, agent_id, memory_id }), json!({"deleted": deleted}))
+                (
+                    Payload::MemoryDeleted(MemoryTouched { turn_id, agent_id, memory_id }),
+                    json!({"deleted": deleted}),
+                )
             }
             Memory::Search | Memory::List => {
                 let limit = input.get("limit").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());

@@ -171,12 +171,16 @@ impl Sim {
                 return Rest::Endless;
             }
             let Some((at, delivery)) = self.queue.pop() else { break };
-            // Being woken for something that has been settled takes no time.
-            if !self.is_stale(at, &delivery) {
-                self.now = self.now.max(at);
-                self.steps += 1;
-                self.take(delivery);
+            if self.is_stale(at, &delivery) {
+                // Being woken for something that has been settled takes no time, but something else may be due later.
+                if let Delivery::Wake { conversation } = delivery {
+                    self.rearm(&conversation);
+                }
+                continue;
             }
+            self.now = self.now.max(at);
+            self.steps += 1;
+            self.take(delivery);
         }
         let waiting = self.waiting();
         if waiting.is_empty() { Rest::Quiet } else { Rest::Stalled(waiting) }
@@ -227,8 +231,10 @@ impl Sim {
         let mut waiting = Vec::new();
         for held in self.conversations.values() {
             for turn in held.machine.state().active_turns() {
-                let operations: Vec<_> =
-                    turn.open_operations().map(|operation| format!("{} ({})", operation.call, operation.tool)).collect();
+                let operations: Vec<_> = turn
+                    .open_operations()
+                    .map(|operation| format!("{} ({})", operation.call, operation.tool))
+                    .collect();
                 waiting.push(format!("turn {} waits for {}", turn.id, operations.join(", ")));
             }
         }
@@ -237,7 +243,12 @@ impl Sim {
 }
 
 /// A conversation made anew from what has happened to it, with what its last input led to.
-pub fn replay(definitions: &Arc<Definitions>, limits: Limits, opening: &Opening, journal: &[(Millis, Input)]) -> (Conversation, Step) {
+pub fn replay(
+    definitions: &Arc<Definitions>,
+    limits: Limits,
+    opening: &Opening,
+    journal: &[(Millis, Input)],
+) -> (Conversation, Step) {
     let mut machine = Conversation::new(definitions.clone(), limits, opening.clone());
     let mut last = Step::default();
     for (at, input) in journal {

@@ -33,7 +33,7 @@ impl Queue {
 
     /// Among what happens at the same time, somewhere.
     pub(super) fn push(&mut self, at: Millis, delivery: Delivery) {
-        let tie = self.random.as_mut().map_or(1, |random| random.next().max(1));
+        let tie = self.random.as_mut().map_or(1, |random| random.number().max(1));
         self.put(at, tie, delivery);
     }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-
 use hotseat_model::{PureModel, Request};
 use hotseat_trace::Trace;
 

@@ -18,7 +18,7 @@ pub(super) fn is_complete(join: Join, arrived: usize, running: usize) -> bool {
 /// Puts what branches have brought into the scope of the workflow, in the order of the branches.
 pub(super) fn merge(scope: &mut Value, merging: Option<&Merging>, mut branches: Vec<Branch>) {
     branches.sort_by_key(|branch| branch.index);
-    let outputs = branches.iter().map(|branch| branch.output.clone());
+    let mut outputs = branches.iter().map(|branch| branch.output.clone());
     let (path, value) = match merging {
         None => return,
         Some(Merging::Append(path)) => {
@@ -42,7 +42,7 @@ pub(super) fn merge(scope: &mut Value, merging: Option<&Merging>, mut branches: 
             let keyed = branches.iter().map(|branch| (branch.index.to_string(), branch.output.clone()));
             (path, Value::Object(keyed.collect()))
         }
-        Some(Merging::LastWins(path)) => (path, outputs.last().unwrap_or(Value::Null)),
+        Some(Merging::LastWins(path)) => (path, outputs.next_back().unwrap_or(Value::Null)),
     };
     put(scope, path, value);
 }

@@ -52,7 +52,8 @@ pub(super) fn route(
             }),
             None => None,
         };
-        let count = items.as_ref().map_or(way.spawn_count, |items| u32::try_from(items.len()).unwrap_or(u32::MAX));
+        let count =
+            items.as_ref().map_or(way.spawn_count, |items| u32::try_from(items.len()).unwrap_or(u32::MAX));
         found.push(Taken { transition: way, count, items });
     }
     Ok(found)

@@ -117,7 +117,10 @@ impl TaskRun {
     }
 
     fn broken(&mut self, out: &mut Vec<Payload>) -> Need {
-        self.end(Err(Failure::business(ErrorCode::InternalError, "the task was given what it did not ask for")), out)
+        self.end(
+            Err(Failure::business(ErrorCode::InternalError, "the task was given what it did not ask for")),
+            out,
+        )
     }
 
     /// Runs steps until something is needed.
@@ -268,10 +271,16 @@ impl TaskRun {
         let task_id = crate::ids::slug(&self.task.name).into();
         let (turn_id, run_id, origin) = (self.turn(), self.context.run.0.clone(), self.context.origin);
         out.push(match &result {
-            Ok(output) => {
-                Payload::TaskCompleted(TaskCompleted { turn_id, task_id, run_id, origin, output: output.clone() })
+            Ok(output) => Payload::TaskCompleted(TaskCompleted {
+                turn_id,
+                task_id,
+                run_id,
+                origin,
+                output: output.clone(),
+            }),
+            Err(failure) => {
+                Payload::TaskFailed(TaskFailed { turn_id, task_id, run_id, origin, error: failure.info() })
             }
-            Err(failure) => Payload::TaskFailed(TaskFailed { turn_id, task_id, run_id, origin, error: failure.info() }),
         });
         Need::Done(result)
     }

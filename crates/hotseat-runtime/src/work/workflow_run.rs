@@ -1,5 +1,6 @@
 //! One run of a workflow.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use hotseat_trace::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Branch, Need, TaskRun, Token, TokenId, WorkContext, WorkEffect, WorkInput, WorkStep, join, route};
+use super::{
+    Branch, Need, TaskRun, Token, TokenId, WorkContext, WorkEffect, WorkInput, WorkStep, join, route,
+};
 use crate::definition::{Definitions, FanIn, Node, NodeWork, OnJoinTimeout, Workflow, definitions, schema};
 use crate::expression::{Expression, put};
 use crate::failure::{ErrorCode, Failure, InfrastructureKind};
@@ -99,7 +102,11 @@ impl WorkflowRun {
                 return Err(Failure::business(ErrorCode::InvalidInput, violations.join("; ")));
             }
         }
-        let first = self.workflow.initial.clone().or_else(|| self.workflow.nodes.first().map(|node| node.name.clone()));
+        let first = self
+            .workflow
+            .initial
+            .clone()
+            .or_else(|| self.workflow.nodes.first().map(|node| node.name.clone()));
         let Some(first) = first else { return Ok(()) };
         let token = self.create(first, None, "root".to_string(), None, BTreeMap::new(), step)?;
         self.enter(definitions, token, step)
@@ -130,13 +137,24 @@ impl WorkflowRun {
             branch_index: branch.as_ref().map_or(0, |branch| branch.index),
             branch_total: branch.as_ref().map_or(1, |branch| branch.total),
         }));
-        self.tokens.push(Token { id, node, status: TokenStatus::Pending, parent, path, branch, taken, task: None });
+        self.tokens.push(Token {
+            id,
+            node,
+            status: TokenStatus::Pending,
+            parent,
+            path,
+            branch,
+            taken,
+            task: None,
+        });
         Ok(id)
     }
 
     /// Begins the work of the node that a token stands at.
     fn enter(&mut self, definitions: &Definitions, id: TokenId, step: &mut WorkStep) -> Result<(), Failure> {
-        let Some(node) = self.token(id).and_then(|token| self.node(&token.node)).cloned() else { return Ok(()) };
+        let Some(node) = self.token(id).and_then(|token| self.node(&token.node)).cloned() else {
+            return Ok(());
+        };
         self.change(id, TokenStatus::Dispatched, step);
         let scope = self.scope_of(id);
         let input = if node.input_mapping.is_empty() {
@@ -179,7 +197,8 @@ impl WorkflowRun {
         go_on: impl FnOnce(&mut TaskRun, &mut Vec<Payload>) -> Need,
     ) -> Result<(), Failure> {
         // A token that was cancelled has no use for what it waited for.
-        let Some(token) = self.tokens.get_mut(id.0 as usize).filter(|token| !token.status.is_terminal()) else {
+        let Some(token) = self.tokens.get_mut(id.0 as usize).filter(|token| !token.status.is_terminal())
+        else {
             return Ok(());
         };
         let Some(task) = &mut token.task else { return Ok(()) };
@@ -211,7 +230,9 @@ impl WorkflowRun {
         result: Result<Value, Failure>,
         step: &mut WorkStep,
     ) -> Result<(), Failure> {
-        let Some(node) = self.token(id).and_then(|token| self.node(&token.node)).cloned() else { return Ok(()) };
+        let Some(node) = self.token(id).and_then(|token| self.node(&token.node)).cloned() else {
+            return Ok(());
+        };
         let output = match result {
             Ok(output) => output,
             Err(failure) => {
@@ -223,8 +244,9 @@ impl WorkflowRun {
         let scope = self.scope_of(id);
         let taken = self.tokens[id.0 as usize].taken.clone();
         let often = |name: &str| taken.get(name).copied().unwrap_or_default();
-        let ways = route::route(&self.workflow, &node.name, &scope, often)
-            .map_err(|error| Failure::business(ErrorCode::ExecutionFailed, format!("after node {}: {error}", node.name)))?;
+        let ways = route::route(&self.workflow, &node.name, &scope, often).map_err(|error| {
+            Failure::business(ErrorCode::ExecutionFailed, format!("after node {}: {error}", node.name))
+        })?;
         if let Some(fan_in) = ways.iter().find_map(|way| self.arrives(id, way)) {
             return self.arrive(id, fan_in, step);
         }
@@ -258,7 +280,14 @@ impl WorkflowRun {
             let mut new = Vec::new();
             for _ in 0..way.count {
                 let (path, branch) = (from.path.clone(), from.branch.clone());
-                new.push(self.create(way.transition.to.clone(), Some(id), path, branch, counted.clone(), step)?);
+                new.push(self.create(
+                    way.transition.to.clone(),
+                    Some(id),
+                    path,
+                    branch,
+                    counted.clone(),
+                    step,
+                )?);
             }
             return Ok(new);
         };
@@ -290,7 +319,12 @@ impl WorkflowRun {
     }
 
     /// A branch has come to where it waits for its siblings.
-    fn arrive(&mut self, id: TokenId, (fan_in, to): (FanIn, String), step: &mut WorkStep) -> Result<(), Failure> {
+    fn arrive(
+        &mut self,
+        id: TokenId,
+        (fan_in, to): (FanIn, String),
+        step: &mut WorkStep,
+    ) -> Result<(), Failure> {
         let Some(branch) = self.token(id).and_then(|token| token.branch.clone()) else { return Ok(()) };
         let join = join_name(&branch, &to);
         if self.joined.contains(&join) {
@@ -298,23 +332,29 @@ impl WorkflowRun {
             return Ok(());
         }
         self.change(id, TokenStatus::WaitingForSiblings, step);
-        if !self.joins.contains_key(&join) {
+        if let Entry::Vacant(place) = self.joins.entry(join) {
             if let Some((millis, _)) = fan_in.timeout {
-                step.effects.push(WorkEffect::JoinTimer { join: join.clone(), millis });
+                step.effects.push(WorkEffect::JoinTimer { join: place.key().clone(), millis });
             }
-            self.joins.insert(join, (fan_in, to));
+            place.insert((fan_in, to));
         }
         Ok(())
     }
 
-    fn join_late(&mut self, definitions: &Definitions, join: &str, step: &mut WorkStep) -> Result<(), Failure> {
+    fn join_late(
+        &mut self,
+        definitions: &Definitions,
+        join: &str,
+        step: &mut WorkStep,
+    ) -> Result<(), Failure> {
         let Some((fan_in, to)) = self.joins.get(join).cloned() else { return Ok(()) };
         match fan_in.timeout {
             Some((millis, OnJoinTimeout::Fail)) => {
                 for id in self.arrived(join, &to) {
                     self.change(id, TokenStatus::TimedOut, step);
                 }
-                let message = format!("branches of {} did not come together within {millis} ms", fan_in.sibling_group);
+                let message =
+                    format!("branches of {} did not come together within {millis} ms", fan_in.sibling_group);
                 Err(Failure::infrastructure(InfrastructureKind::Timeout, message))
             }
             Some((_, OnJoinTimeout::Proceed)) | None => self.activate(definitions, join, &fan_in, &to, step),
@@ -336,8 +376,10 @@ impl WorkflowRun {
         self.joins.iter().find_map(|(join, (fan_in, to))| {
             let arrived = self.arrived(join, to);
             let first = self.token(*arrived.first()?)?.branch.as_ref()?;
-            let running = self.siblings(first).filter(|token| token.status != TokenStatus::WaitingForSiblings).count();
-            join::is_complete(fan_in.join, arrived.len(), running).then(|| (join.clone(), fan_in.clone(), to.clone()))
+            let running =
+                self.siblings(first).filter(|token| token.status != TokenStatus::WaitingForSiblings).count();
+            join::is_complete(fan_in.join, arrived.len(), running)
+                .then(|| (join.clone(), fan_in.clone(), to.clone()))
         })
     }
 
@@ -386,7 +428,9 @@ impl WorkflowRun {
         let outer = branch.outer.as_deref().cloned();
         let mut scope = match &outer {
             // Within another branch, what comes together stays within it.
-            Some(outer) => json!({"input": self.scope["input"], "state": self.scope["state"], "output": outer.output}),
+            Some(outer) => {
+                json!({"input": self.scope["input"], "state": self.scope["state"], "output": outer.output})
+            }
             None => self.scope.clone(),
         };
         join::merge(&mut scope, fan_in.merge.as_ref(), branches);
@@ -413,7 +457,10 @@ impl WorkflowRun {
             let mut output = json!({});
             for (path, expression) in &self.workflow.output_mapping {
                 let value = expression.evaluate(&self.scope).map_err(|error| {
-                    Failure::business(ErrorCode::ExecutionFailed, format!("the output of the workflow: {error}"))
+                    Failure::business(
+                        ErrorCode::ExecutionFailed,
+                        format!("the output of the workflow: {error}"),
+                    )
                 })?;
                 put(&mut output, path.strip_prefix("output.").unwrap_or(path), value);
             }
@@ -467,7 +514,13 @@ impl WorkflowRun {
         let (turn_id, run_id, token_id) = (self.turn(), self.context.run.0.clone(), self.token_name(id));
         let Some(token) = self.tokens.get_mut(id.0 as usize) else { return };
         let from = std::mem::replace(&mut token.status, to);
-        step.events.push(Payload::TokenStatusChanged(TokenStatusChanged { turn_id, run_id, token_id, from, to }));
+        step.events.push(Payload::TokenStatusChanged(TokenStatusChanged {
+            turn_id,
+            run_id,
+            token_id,
+            from,
+            to,
+        }));
     }
 
     fn take_output(&mut self, id: TokenId, node: &Node, output: Value) -> Result<(), Failure> {

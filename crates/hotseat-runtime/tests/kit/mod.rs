@@ -49,7 +49,8 @@ impl Test {
     }
 
     pub fn model(&self) -> Scripted {
-        let script = self.script.iter().cloned().fold(Script::builder("script"), |script, rule| script.rule(rule));
+        let script =
+            self.script.iter().cloned().fold(Script::builder("script"), |script, rule| script.rule(rule));
         Scripted::new(script.build().unwrap())
     }
 
@@ -71,7 +72,8 @@ impl Test {
     }
 
     pub fn check(&self, result: &TestConversation) {
-        let options = InvariantOptions { allow_failed_turns: self.allow_failed_turns, deny_tool_failures: false };
+        let options =
+            InvariantOptions { allow_failed_turns: self.allow_failed_turns, deny_tool_failures: false };
         assert_conversation_invariants(&result.trace, options);
     }
 

@@ -19,10 +19,8 @@ pub fn greeter() -> Test {
 }
 
 pub fn sync_tool() -> Test {
-    let echo = task("Echo Task")
-        .input(object([("text", string())]))
-        .output(object([("echoed", string())]))
-        .step(
+    let echo =
+        task("Echo Task").input(object([("text", string())])).output(object([("echoed", string())])).step(
             step(mock().computes("{echoed: input.text}"))
                 .named("echo")
                 .input("text", "input.text")
@@ -33,7 +31,9 @@ pub fn sync_tool() -> Test {
     );
     let script = [
         at("echo-agent", 1, 1).call_tool("echo", json!({"text": "hello world"})),
-        at("echo-agent", 1, 2).expect(hotseat_model::script::Rule::new().tool_result("echo")).say("hello world"),
+        at("echo-agent", 1, 2)
+            .expect(hotseat_model::script::Rule::new().tool_result("echo"))
+            .say("hello world"),
     ];
     Test::new(agent, ["Echo: hello world"], script)
 }
@@ -62,7 +62,8 @@ pub fn multi_turn() -> Test {
         at("multi-turn-agent", 2, 1).say("Your name is Alice."),
         at("multi-turn-agent", 3, 1).say("You are welcome."),
     ];
-    Test::new(agent, ["My name is Alice.", "What is my name?", "Thank you for remembering!"], script).sequential()
+    Test::new(agent, ["My name is Alice.", "What is my name?", "Thank you for remembering!"], script)
+        .sequential()
 }
 
 pub fn parallel() -> Test {
@@ -83,8 +84,8 @@ pub fn workflow_tool() -> Test {
     let lookup = workflow("Lookup")
         .input(object([("query", string())]))
         .node(task("Lookup Task").step(mock().returns(json!({"answer": "Paris", "confidence": 0.9}))));
-    let agent = persona("Lookup Agent")
-        .tool(tool("lookup").input(object([("query", string())])).workflow(&lookup));
+    let agent =
+        persona("Lookup Agent").tool(tool("lookup").input(object([("query", string())])).workflow(&lookup));
     let script = [
         at("lookup-agent", 1, 1).call_tool("lookup", json!({"query": "capital of France"})),
         at("lookup-agent", 1, 2).say("Paris (0.9)."),
@@ -112,9 +113,9 @@ pub fn delegate() -> Test {
 
 pub fn manager_of_architect() -> Persona {
     let architect = persona("Architect").system("ARCH");
-    persona("Manager").system("MANAGE").tool(
-        tool("loop_in_architect").input(object([("context", string())])).agent(&architect).loop_in(),
-    )
+    persona("Manager")
+        .system("MANAGE")
+        .tool(tool("loop_in_architect").input(object([("context", string())])).agent(&architect).loop_in())
 }
 
 pub fn loop_in() -> Test {
@@ -140,13 +141,15 @@ pub fn context_assembly() -> Test {
 }
 
 pub fn remembering() -> Workflow {
-    workflow("Mem").node(task("Extract").step(
-        step(memory_write())
-            .named("write")
-            .input("kind", "'fact'")
-            .input("content", "input.transcript[-1].reasoning")
-            .output("state.id", "result.id"),
-    ))
+    workflow("Mem").node(
+        task("Extract").step(
+            step(memory_write())
+                .named("write")
+                .input("kind", "'fact'")
+                .input("content", "input.transcript[-1].reasoning")
+                .output("state.id", "result.id"),
+        ),
+    )
 }
 
 pub fn memory_extraction() -> Test {
@@ -171,7 +174,8 @@ pub fn moves() -> Test {
 }
 
 pub fn tool_failure() -> Test {
-    let failing = task("Failing Task").step(mock().schema(object([("n", number())])).fails("Connection refused"));
+    let failing =
+        task("Failing Task").step(mock().schema(object([("n", number())])).fails("Connection refused"));
     let agent = persona("Resilient Agent")
         .system("Try the flaky_service tool. If it fails, explain the error to the user.")
         .tool(tool("flaky_service").task(&failing));

@@ -23,7 +23,9 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
             found.add(format!("{kind} {id} is there twice"), [record.sequence]);
         }
         let used = match &record.payload {
-            Payload::TurnWaiting(p) | Payload::TurnResumed(p) | Payload::AsyncTracked(p) => ("call", &*p.operation_id),
+            Payload::TurnWaiting(p) | Payload::TurnResumed(p) | Payload::AsyncTracked(p) => {
+                ("call", &*p.operation_id)
+            }
             Payload::AsyncCompleted(p) => ("call", &*p.operation_id),
             Payload::AsyncCancelled(p) => ("call", &*p.operation_id),
             Payload::ToolCompleted(p) => ("call", &*p.tool_call_id),
@@ -39,7 +41,10 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
         };
         if !given.contains(&used) {
             let (kind, id) = used;
-            found.add(format!("{kind} {id} is not known at {}", record.payload.type_name()), [record.sequence]);
+            found.add(
+                format!("{kind} {id} is not known at {}", record.payload.type_name()),
+                [record.sequence],
+            );
         }
     }
 }

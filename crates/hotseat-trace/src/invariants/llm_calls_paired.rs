@@ -12,7 +12,10 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
         match &record.payload {
             Payload::LlmCallStarted(p) => {
                 if let Some(before) = open.insert(p.turn_id.clone(), record.sequence) {
-                    found.add(format!("turn {} has two model calls at once", p.turn_id), [before, record.sequence]);
+                    found.add(
+                        format!("turn {} has two model calls at once", p.turn_id),
+                        [before, record.sequence],
+                    );
                 }
             }
             Payload::LlmCallCompleted(_) | Payload::LlmCallFailed(_) => {

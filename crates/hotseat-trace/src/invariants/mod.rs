@@ -53,7 +53,9 @@ impl fmt::Display for Violation {
         match &self.sequences[..] {
             [] => Ok(()),
             [one] => write!(f, " [event {one}]"),
-            several => write!(f, " [events {}]", several.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+            several => {
+                write!(f, " [events {}]", several.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
+            }
         }
     }
 }

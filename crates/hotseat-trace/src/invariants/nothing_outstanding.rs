@@ -12,7 +12,8 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
                 crate::Outcome::Failed(p) => p.sequence < end.sequence,
             });
             if !before {
-                let message = format!("turn {} completed while {} was running", end.turn_id, call.tool_call_id);
+                let message =
+                    format!("turn {} completed while {} was running", end.turn_id, call.tool_call_id);
                 found.add(message, [call.sequence, end.sequence]);
             }
         }

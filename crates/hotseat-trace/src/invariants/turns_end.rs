@@ -9,7 +9,10 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
         if !matches!(statuses.last(), Some(TurnStatus::Completed | TurnStatus::Failed)) {
             let chain: Vec<_> = statuses.into_iter().map(TurnStatus::name).collect();
             let chain = chain.join(" → ");
-            found.add(format!("turn {} did not reach a terminal state: {chain}", start.turn_id), [start.sequence]);
+            found.add(
+                format!("turn {} did not reach a terminal state: {chain}", start.turn_id),
+                [start.sequence],
+            );
         }
     }
 }

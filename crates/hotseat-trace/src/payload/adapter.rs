@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{ErrorInfo, Origin, Payload, ToolInvocation, TurnCompletion, TurnStart};
 use super::members::members;
+use super::{ErrorInfo, Origin, Payload, ToolInvocation, TurnCompletion, TurnStart};
 use crate::Offset;
 
 members! {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::members::members;
 use super::Origin;
+use super::members::members;
 use crate::Offset;
 
 members! {

@@ -201,7 +201,9 @@ impl TokenStatus {
     /// Whether nothing can happen to the token any more.
     pub fn is_terminal(self) -> bool {
         match self {
-            TokenStatus::Completed | TokenStatus::Failed | TokenStatus::TimedOut | TokenStatus::Cancelled => true,
+            TokenStatus::Completed | TokenStatus::Failed | TokenStatus::TimedOut | TokenStatus::Cancelled => {
+                true
+            }
             TokenStatus::Pending
             | TokenStatus::Dispatched
             | TokenStatus::Executing

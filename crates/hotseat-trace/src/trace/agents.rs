@@ -3,8 +3,8 @@
 use super::view::pick;
 use super::{Typed, View};
 use crate::{
-    AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, ConversationClosed, ConversationCreated,
-    ParticipantAdded, ParticipantRemoved,
+    AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, ConversationClosed,
+    ConversationCreated, ParticipantAdded, ParticipantRemoved,
 };
 
 /// Events of calls between agents.

@@ -56,7 +56,9 @@ impl<'a> Messages<'a> {
         let said = |record: &'a Record| {
             let (sequence, offset) = (record.sequence, record.offset);
             match &record.payload {
-                Payload::UserMessage(payload) => Some(Said::User(Typed { sequence, offset, payload, record })),
+                Payload::UserMessage(payload) => {
+                    Some(Said::User(Typed { sequence, offset, payload, record }))
+                }
                 Payload::AssistantMessage(payload) => {
                     Some(Said::Assistant(Typed { sequence, offset, payload, record }))
                 }

@@ -85,7 +85,9 @@ impl Trace {
     /// The conversation that was opened for a call of an agent; of a call that was repeated, the last.
     pub fn child(&self, call_id: &str) -> Option<View<'_>> {
         self.records.iter().rev().find_map(|record| match &record.payload {
-            Payload::ConversationCreated(p) if p.parent.as_ref().is_some_and(|parent| &*parent.call_id == call_id) => {
+            Payload::ConversationCreated(p)
+                if p.parent.as_ref().is_some_and(|parent| &*parent.call_id == call_id) =>
+            {
                 Some(View::new(self, Some(p.conversation_id.clone())))
             }
             _ => None,

@@ -115,7 +115,9 @@ impl<'a> Tools<'a> {
                     Outcome::Completed(p) => (p.sequence, ToolEvent::Completed(p)),
                     Outcome::Failed(p) => (p.sequence, ToolEvent::Failed(p)),
                 });
-                [Some((call.invocation.sequence, ToolEvent::Invoked(call.invocation))), end].into_iter().flatten()
+                [Some((call.invocation.sequence, ToolEvent::Invoked(call.invocation))), end]
+                    .into_iter()
+                    .flatten()
             })
             .collect();
         events.sort_by_key(|(sequence, _)| *sequence);

@@ -4,9 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::view::pick;
 use super::{Typed, View};
-use crate::{
-    AsyncCancelled, AsyncCompleted, Payload, TurnCompletion, TurnFailed, TurnOperation, TurnStart,
-};
+use crate::{AsyncCancelled, AsyncCompleted, Payload, TurnCompletion, TurnFailed, TurnOperation, TurnStart};
 
 /// Turn events.
 #[derive(Debug, Clone)]
@@ -105,7 +103,10 @@ impl<'a> Turns<'a> {
     }
 
     /// Where asynchronous calls ended; of one turn, or of all.
-    pub fn async_completions<'t>(&self, turn_id: impl Into<Option<&'t str>>) -> Vec<Typed<'a, AsyncCompleted>> {
+    pub fn async_completions<'t>(
+        &self,
+        turn_id: impl Into<Option<&'t str>>,
+    ) -> Vec<Typed<'a, AsyncCompleted>> {
         let turn_id = turn_id.into();
         let all = pick!(self.0, AsyncCompleted).into_iter();
         all.filter(|p| turn_id.is_none_or(|id| &*p.turn_id == id)).collect()

@@ -11,6 +11,7 @@ use crate::{Offset, Payload, Record};
 pub struct View<'a> {
     trace: &'a Trace,
     conversation: Option<Arc<str>>,
+    records: Arc<[&'a Record]>,
 }
 
 /// A record whose members are of a known type.
@@ -44,7 +45,9 @@ impl<P> Deref for Typed<'_, P> {
 
 impl<'a> View<'a> {
     pub(super) fn new(trace: &'a Trace, conversation: Option<Arc<str>>) -> Self {
-        View { trace, conversation }
+        let records =
+            trace.records.iter().filter(|record| trace.owner(record) == conversation.as_ref()).collect();
+        View { trace, conversation, records }
     }
 
     /// The whole trace.
@@ -59,8 +62,8 @@ impl<'a> View<'a> {
 
     /// The records, in order.
     pub fn records(&self) -> impl Iterator<Item = &'a Record> + Clone + use<'a> {
-        let (trace, conversation) = (self.trace, self.conversation.clone());
-        trace.records.iter().filter(move |record| trace.owner(record) == conversation.as_ref())
+        let records = self.records.clone();
+        (0..records.len()).map(move |place| records[place])
     }
 
     /// The records of one event type, for instance `tool.invoked`.
