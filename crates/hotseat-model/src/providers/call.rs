@@ -28,6 +28,9 @@ pub(super) trait Reading: Send {
     /// When it cannot be understood, or tells of a failure.
     fn whole(&mut self, body: &str, sink: &mut dyn Sink) -> Result<(), ModelError>;
 
+    /// Whether the provider has said why the reply ends: then it is whole, and only figures may follow.
+    fn has_ended(&self) -> bool;
+
     /// What has arrived.
     fn assembly(&self) -> &Assembly;
 
@@ -87,8 +90,13 @@ pub(super) async fn events(
     let events = SseByteStream::new(pieces);
     pin_mut!(events);
     while let Some(event) = events.next().await {
-        let data = event.map_err(stream_error)?.data;
-        if let Some(data) = data
+        let event = match event {
+            Ok(event) => event,
+            // Some servers hang up as soon as they have said everything.
+            Err(_) if reading.has_ended() => return Ok(()),
+            Err(error) => return Err(stream_error(error)),
+        };
+        if let Some(data) = event.data
             && reading.event(&data, sink)?
         {
             // A body that is read to its end leaves the connection to the next call. It is not worth a wait.

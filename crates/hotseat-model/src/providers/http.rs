@@ -42,8 +42,10 @@ impl Connection {
         headers: Vec<(String, Secret)>,
     ) -> Result<Self, ModelError> {
         let base = connector.base_url.as_deref().unwrap_or(default_base);
-        let wrong =
-            |what: &str| ModelError::new(ErrorKind::Configuration, format!("the base URL {base:?} {what}"));
+        // The address is not repeated: it may hold a password.
+        let wrong = |what: &str| {
+            ModelError::new(ErrorKind::Configuration, format!("the connector's base URL {what}"))
+        };
         let mut url = Url::parse(base).map_err(|error| wrong(&format!("is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong("is not one of HTTP"));
@@ -227,15 +229,15 @@ enum Limit {
 
 impl Clock {
     fn first_byte(&self) -> (Instant, Limit) {
-        self.sooner(self.started + self.limits.first_byte, Limit::FirstByte)
+        self.sooner(after(self.started, self.limits.first_byte), Limit::FirstByte)
     }
 
     fn idle(&self) -> (Instant, Limit) {
-        self.sooner(Instant::now() + self.limits.idle, Limit::Idle)
+        self.sooner(after(Instant::now(), self.limits.idle), Limit::Idle)
     }
 
     fn sooner(&self, until: Instant, limit: Limit) -> (Instant, Limit) {
-        let end = self.started + self.limits.total;
+        let end = after(self.started, self.limits.total);
         if end <= until { (end, Limit::Total) } else { (until, limit) }
     }
 
@@ -252,6 +254,11 @@ impl Clock {
         };
         ModelError::new(ErrorKind::Timeout, message)
     }
+}
+
+/// The moment after a time; a time that no clock can reach counts as a day.
+fn after(start: Instant, time: Duration) -> Instant {
+    start.checked_add(time).unwrap_or(start + Duration::from_secs(24 * 60 * 60))
 }
 
 /// `1.5 s`, `250 ms`.

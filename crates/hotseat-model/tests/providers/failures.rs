@@ -313,6 +313,32 @@ async fn calls_after_each_other_share_a_connection() {
 }
 
 #[tokio::test]
+async fn a_connection_may_break_after_the_reply_has_ended() {
+    let finish = |provider| match provider {
+        Provider::OpenAi => json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+        Provider::Anthropic => json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+    };
+    for provider in BOTH {
+        for last in [Step::Cut, Step::Reset, Step::Hang] {
+            let server =
+                FakeAgent::start(move |_| begun(provider).event(finish(provider)).step(last.clone()));
+            let mut connector = connector(provider, &server);
+            connector.limits.idle = Duration::from_millis(300);
+            assert_eq!(call(connector, &hello()).await.0.unwrap().text, "Let me ");
+        }
+    }
+}
+
+#[tokio::test]
+async fn limits_may_be_endless() {
+    let server = FakeAgent::start(|_| fine(Provider::OpenAi));
+    let endless = Duration::MAX;
+    let limits = TimeLimits { first_byte: endless, idle: endless, total: endless, ..TimeLimits::default() };
+    let connector = Connector { limits, ..connector(Provider::OpenAi, &server) };
+    assert_eq!(call(connector, &hello()).await.0.unwrap().text, "Hi.");
+}
+
+#[tokio::test]
 async fn the_end_of_a_body_is_not_waited_for() {
     let server = FakeAgent::start(|_| fine(Provider::OpenAi).hang());
     let started = Instant::now();

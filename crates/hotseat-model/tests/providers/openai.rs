@@ -331,6 +331,17 @@ async fn texts_and_figures_come_in_several_forms() {
 }
 
 #[tokio::test]
+async fn the_last_figures_are_the_total() {
+    let counted = |tokens: u64| {
+        let usage = json!({"prompt_tokens": 2, "completion_tokens": tokens});
+        json!({"choices": [{"index": 0, "delta": {"content": "a"}}], "usage": usage})
+    };
+    let empty = json!({"choices": [], "usage": {}});
+    let (reply, _) = answer(vec![counted(1), counted(2), finish("stop"), empty]).await;
+    assert_eq!(reply.unwrap().usage, Usage { input_tokens: 2, output_tokens: 2, ..Usage::default() });
+}
+
+#[tokio::test]
 async fn a_usage_that_nobody_gives_is_estimated() {
     let (reply, _) = answer(vec![delta(json!({"content": "12345678"})), finish("stop")]).await;
     let expected = Usage { input_tokens: 2, output_tokens: 2, cached_tokens: 0, estimated: true };

@@ -502,6 +502,18 @@ fn json_scripts_are_read() {
 }
 
 #[test]
+fn tabs_line_ends_and_block_texts_are_read() {
+    let json = script(
+        "{\r\n\t\"rules\": [\r\n\t\t{ \"when\": { \"turn\": 1 },\t\"reply\":\t\"a\tb\" }\r\n\t]\r\n}\r\n",
+    );
+    assert_eq!(text(&json, &user(1, "x")), "a\tb");
+    let yaml = script("\u{feff}rules:\r\n  - reply: |\r\n      Dear {{ user }},\r\n      bye.\r\n");
+    assert_eq!(text(&yaml, &user(1, "x")), "Dear x,\nbye.\n");
+    let folded = script("rules:\n  - reply: >-\n      one\n      two\n\n      three # four\n");
+    assert_eq!(text(&folded, &user(1, "x")), "one two\nthree # four");
+}
+
+#[test]
 fn yes_and_no_are_text_and_anchors_work() {
     let script = script(
         "rules:

@@ -241,6 +241,10 @@ impl Reading for AnthropicReading<'_> {
             Event::ContentBlockStop { index } => self.end_block(index, sink),
             Event::MessageDelta { delta, usage } => {
                 self.stop = delta.stop_reason.or(self.stop.take());
+                // Some gateways leave out the ends of blocks.
+                while let Some((&index, _)) = self.calls.first_key_value() {
+                    self.end_block(index, sink);
+                }
                 self.count(usage);
             }
             Event::MessageStop => return Ok(true),
@@ -263,6 +267,10 @@ impl Reading for AnthropicReading<'_> {
         }
         self.stop = whole.stop_reason;
         Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.is_some()
     }
 
     fn assembly(&self) -> &Assembly {

@@ -136,7 +136,8 @@ impl<'r> OpenAiReading<'r> {
             return Err(failure::of_event(&self.url, &error));
         }
         if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
-            self.usage = self.usage.or_else(|| usage.counted());
+            // Where several chunks have figures, each has the total so far.
+            self.usage = usage.counted().or(self.usage);
         }
         self.model = self.model.take().or(chunk.model.filter(|model| !model.is_empty()));
         // Further choices are other replies, which nobody asked for.
@@ -264,12 +265,16 @@ impl Reading for OpenAiReading<'_> {
         Ok(())
     }
 
+    fn has_ended(&self) -> bool {
+        self.done || self.finish.is_some()
+    }
+
     fn assembly(&self) -> &Assembly {
         &self.assembly
     }
 
     fn reply(&mut self) -> Result<(Reply, Option<Usage>), ModelError> {
-        if self.finish.is_none() && !self.done {
+        if !self.has_ended() {
             return Err(cut(&self.url));
         }
         if self.finish.as_deref() == Some("error") {
