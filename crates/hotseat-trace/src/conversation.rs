@@ -17,6 +17,8 @@ pub struct Conversation {
     pub state: Option<Value>,
     /// Where each tool call stands: turn and place in the turn.
     calls: HashMap<Arc<str>, (usize, usize)>,
+    /// Turns of agents that were looped in: each is part of the turn that called, with the agent that speaks in it.
+    within: HashMap<Arc<str>, (usize, Option<Arc<str>>)>,
 }
 
 /// One user input and everything until the agent was done.
@@ -151,7 +153,8 @@ pub struct Interrupt {
 }
 
 impl Conversation {
-    /// Folds a whole trace.
+    /// Folds a whole trace of one conversation. Of a trace that holds several, [`Trace::conversation`](crate::Trace)
+    /// passes on the events of the right one.
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
         let mut conversation = Conversation::default();
         for event in events {
@@ -165,11 +168,20 @@ impl Conversation {
         let (at, wall) = (event.offset, event.timestamp);
         match &event.payload {
             Payload::TurnStarted(p) => {
+                let caller = p.caller_turn_id.as_ref().and_then(|id| self.turn_index(id));
+                if let Some(caller) = caller {
+                    self.within.insert(p.turn_id.clone(), (caller, p.agent_id.clone()));
+                    return;
+                }
                 let number = self.turns.len() + 1;
                 self.turns.push(Turn::begun(p.turn_id.clone(), number, at, wall));
             }
             Payload::TurnCompleted(p) => self.end_turn(&p.turn_id, TurnOutcome::Completed, at, wall),
-            Payload::TurnFailed(p) => self.end_turn(&p.turn_id, TurnOutcome::Failed(p.error.clone()), at, wall),
+            Payload::TurnFailed(p) => {
+                self.end_turn(&p.turn_id, TurnOutcome::Failed(p.error.clone()), at, wall)
+            }
+            // What an agent asks another one is the input of a call, not something a user said.
+            Payload::UserMessage(p) if self.within.contains_key(&p.turn_id) => {}
             Payload::UserMessage(p) => self.in_turn(&p.turn_id, |turn| turn.user = Some(p.content.clone())),
             Payload::AssistantMessage(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.messages.push(Message {
@@ -194,7 +206,7 @@ impl Conversation {
                     ended: p.started_us.unwrap_or(at),
                     completed_at: None,
                     origin: p.origin,
-                    subagent: p.subagent.clone(),
+                    subagent: p.subagent.clone().or_else(|| self.speaker(&p.turn_id)),
                 };
                 if let Some(turn) = self.turn_index(&p.turn_id) {
                     self.calls.insert(call.id.clone(), (turn, self.turns[turn].tool_calls.len()));
@@ -227,8 +239,12 @@ impl Conversation {
                     self.state = Some(state.clone());
                 }
             }
-            Payload::AgentRunFinished(p) => self.in_turn(&p.turn_id, |turn| turn.usage.extend(p.usage.clone())),
-            Payload::AgentRunFailed(p) => self.in_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone())),
+            Payload::AgentRunFinished(p) => {
+                self.in_turn(&p.turn_id, |turn| turn.usage.extend(p.usage.clone()))
+            }
+            Payload::AgentRunFailed(p) => {
+                self.in_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
+            }
             Payload::InterruptRaised(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.interrupts.push(Interrupt {
                     id: p.interrupt_id.clone(),
@@ -245,7 +261,52 @@ impl Conversation {
                 }
             }),
             Payload::Note(p) => self.in_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
-            Payload::AgentRunStarted(_)
+            // The runtime's own workings; what matters of them is in the turns, messages and calls above.
+            Payload::TurnWaiting(_)
+            | Payload::TurnResumed(_)
+            | Payload::AsyncTracked(_)
+            | Payload::AsyncCompleted(_)
+            | Payload::AsyncCancelled(_)
+            | Payload::MoveRecorded(_)
+            | Payload::MoveResult(_)
+            | Payload::ToolRetry(_)
+            | Payload::ContextAssemblyStarted(_)
+            | Payload::ContextAssemblyCompleted(_)
+            | Payload::ContextAssemblyFailed(_)
+            | Payload::MemoryExtractionStarted(_)
+            | Payload::MemoryExtractionCompleted(_)
+            | Payload::MemoryExtractionFailed(_)
+            | Payload::LlmCallStarted(_)
+            | Payload::LlmCallCompleted(_)
+            | Payload::LlmCallFailed(_)
+            | Payload::AgentCallStarted(_)
+            | Payload::AgentCallContext(_)
+            | Payload::AgentCallCompleted(_)
+            | Payload::AgentCallFailed(_)
+            | Payload::ParticipantAdded(_)
+            | Payload::ParticipantRemoved(_)
+            | Payload::ConversationCreated(_)
+            | Payload::ConversationClosed(_)
+            | Payload::WorkflowStarted(_)
+            | Payload::WorkflowCompleted(_)
+            | Payload::WorkflowFailed(_)
+            | Payload::TokenCreated(_)
+            | Payload::TokenStatusChanged(_)
+            | Payload::TaskStarted(_)
+            | Payload::TaskCompleted(_)
+            | Payload::TaskFailed(_)
+            | Payload::TaskStepStarted(_)
+            | Payload::TaskStepCompleted(_)
+            | Payload::ActionStarted(_)
+            | Payload::ActionCompleted(_)
+            | Payload::ActionFailed(_)
+            | Payload::MemoryWritten(_)
+            | Payload::MemoryRead(_)
+            | Payload::MemoryDeleted(_)
+            | Payload::MemorySearched(_)
+            | Payload::RuntimeError(_)
+            | Payload::InputIgnored(_)
+            | Payload::AgentRunStarted(_)
             | Payload::StepStarted(_)
             | Payload::StepFinished(_)
             | Payload::SubagentStarted(_)
@@ -273,7 +334,13 @@ impl Conversation {
     }
 
     fn turn_index(&self, id: &str) -> Option<usize> {
-        self.turns.iter().rposition(|turn| &*turn.id == id)
+        let within = self.within.get(id).map(|&(turn, _)| turn);
+        within.or_else(|| self.turns.iter().rposition(|turn| &*turn.id == id))
+    }
+
+    /// The agent that was looped in for this turn.
+    fn speaker(&self, turn_id: &str) -> Option<Arc<str>> {
+        self.within.get(turn_id).and_then(|(_, agent)| agent.clone())
     }
 
     fn in_turn(&mut self, id: &str, change: impl FnOnce(&mut Turn)) {
@@ -289,6 +356,9 @@ impl Conversation {
     }
 
     fn end_turn(&mut self, id: &str, outcome: TurnOutcome, at: Offset, wall: Millis) {
+        if self.within.contains_key(id) {
+            return;
+        }
         self.in_turn(id, |turn| {
             turn.outcome = outcome;
             (turn.ended, turn.ended_at) = (Some(at), Some(wall));

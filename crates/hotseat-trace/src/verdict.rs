@@ -54,9 +54,10 @@ impl FailureKind {
     /// Whose fault such a failure is.
     pub fn fault(self) -> Fault {
         match self {
-            FailureKind::Assertion | FailureKind::AgentError | FailureKind::ProtocolError | FailureKind::Timeout => {
-                Fault::Agent
-            }
+            FailureKind::Assertion
+            | FailureKind::AgentError
+            | FailureKind::ProtocolError
+            | FailureKind::Timeout => Fault::Agent,
             FailureKind::Unreachable | FailureKind::Cancelled => Fault::Infrastructure,
             FailureKind::HookError | FailureKind::TestError => Fault::Test,
         }

@@ -1,0 +1,89 @@
+//! The body of a request for a message.
+
+use serde_json::{Map, Value, json};
+
+use crate::providers::call::{extend, results_first};
+use crate::providers::connector::Connector;
+use crate::{Message, Request, Tool, ToolCall, ToolResult};
+
+/// The longest reply where nobody names one, in tokens: the protocol requires a figure, and every model allows this.
+const MAX_TOKENS: u32 = 4096;
+
+pub(super) fn body(connector: &Connector, request: &Request) -> Value {
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            body.insert(key.to_owned(), value);
+        }
+    };
+    put("model", Some(connector.model.as_str().into()));
+    put("max_tokens", Some(request.max_tokens.or(connector.max_tokens).unwrap_or(MAX_TOKENS).into()));
+    put("system", request.system.as_deref().filter(|system| !system.is_empty()).map(Value::from));
+    put("messages", Some(messages(&request.messages)));
+    put("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect()));
+    // The schema is always enforced; there is no weaker form.
+    put(
+        "output_config",
+        request
+            .response_format
+            .as_ref()
+            .map(|format| json!({"format": {"type": "json_schema", "schema": format.schema}})),
+    );
+    put("temperature", request.temperature.or(connector.temperature).map(Value::from));
+    put("stream", Some(connector.stream.into()));
+    extend(body, &connector.extra)
+}
+
+/// The messages as turns that alternate: what follows each other on one side is one message.
+fn messages(messages: &[Message]) -> Value {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    let mut add = |role: &'static str, block: Value| match turns.last_mut() {
+        Some((last, blocks)) if *last == role => blocks.push(block),
+        _ => turns.push((role, vec![block])),
+    };
+    for message in results_first(messages) {
+        match message {
+            Message::User { text } | Message::Notice { text } => add("user", text_block(text)),
+            Message::Tool(result) => add("user", tool_result(result)),
+            Message::Assistant { text, tool_calls } => {
+                // An empty text is refused.
+                if !text.is_empty() {
+                    add("assistant", text_block(text));
+                }
+                for call in tool_calls {
+                    add("assistant", tool_use(call));
+                }
+            }
+        }
+    }
+    turns.into_iter().map(|(role, blocks)| json!({"role": role, "content": blocks})).collect()
+}
+
+fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn tool_use(call: &ToolCall) -> Value {
+    // The protocol takes only objects; a model that wrote something else is shown what it wrote.
+    let input = match &call.arguments {
+        Value::Object(_) => call.arguments.clone(),
+        other => json!({"not_an_object": other}),
+    };
+    json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
+}
+
+fn tool_result(result: &ToolResult) -> Value {
+    let mut block = json!({"type": "tool_result", "tool_use_id": result.call_id, "content": result.text()});
+    if result.is_error {
+        block["is_error"] = true.into();
+    }
+    block
+}
+
+fn tool(tool: &Tool) -> Value {
+    let mut value = json!({"name": tool.name, "input_schema": tool.input_schema});
+    if !tool.description.is_empty() {
+        value["description"] = tool.description.as_str().into();
+    }
+    value
+}

@@ -1,0 +1,72 @@
+//! The body of a request for a chat completion.
+
+use serde_json::{Map, Value, json};
+
+use crate::providers::call::{extend, results_first};
+use crate::providers::connector::Connector;
+use crate::{Message, Request, ResponseFormat, Tool, ToolCall, ToolResult};
+
+/// The body. `knows_new_limit` says that the server takes `max_completion_tokens`.
+pub(super) fn body(connector: &Connector, request: &Request, knows_new_limit: bool) -> Value {
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            body.insert(key.to_owned(), value);
+        }
+    };
+    put("model", Some(connector.model.as_str().into()));
+    let system = request.system.as_ref().map(|system| json!({"role": "system", "content": system}));
+    put(
+        "messages",
+        Some(system.into_iter().chain(results_first(&request.messages).into_iter().map(message)).collect()),
+    );
+    put("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect()));
+    put("response_format", request.response_format.as_ref().map(response_format));
+    put("temperature", request.temperature.or(connector.temperature).map(Value::from));
+    let limit = if knows_new_limit { "max_completion_tokens" } else { "max_tokens" };
+    put(limit, request.max_tokens.or(connector.max_tokens).map(Value::from));
+    put("stream", Some(connector.stream.into()));
+    // Without it, a stream says nothing of tokens.
+    put("stream_options", connector.stream.then(|| json!({"include_usage": true})));
+    extend(body, &connector.extra)
+}
+
+fn message(message: &Message) -> Value {
+    match message {
+        Message::User { text } | Message::Notice { text } => json!({"role": "user", "content": text}),
+        Message::Assistant { text, tool_calls } if tool_calls.is_empty() => {
+            json!({"role": "assistant", "content": text})
+        }
+        Message::Assistant { text, tool_calls } => {
+            let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
+            let calls: Vec<Value> = tool_calls.iter().map(tool_call).collect();
+            json!({"role": "assistant", "content": content, "tool_calls": calls})
+        }
+        Message::Tool(result) => tool_result(result),
+    }
+}
+
+fn tool_call(call: &ToolCall) -> Value {
+    let function = json!({"name": call.name, "arguments": call.arguments_text()});
+    json!({"id": call.id, "type": "function", "function": function})
+}
+
+fn tool_result(result: &ToolResult) -> Value {
+    // The protocol has no mark for a failure; the model has to read it.
+    let content =
+        if result.is_error { format!("Error: {}", result.text()) } else { result.text().into_owned() };
+    json!({"role": "tool", "tool_call_id": result.call_id, "content": content})
+}
+
+fn tool(tool: &Tool) -> Value {
+    let mut function = json!({"name": tool.name, "parameters": tool.input_schema});
+    if !tool.description.is_empty() {
+        function["description"] = tool.description.as_str().into();
+    }
+    json!({"type": "function", "function": function})
+}
+
+fn response_format(format: &ResponseFormat) -> Value {
+    let schema = json!({"name": format.name, "schema": format.schema, "strict": format.strict});
+    json!({"type": "json_schema", "json_schema": schema})
+}

@@ -1,0 +1,57 @@
+//! How long a provider asks to be left alone.
+
+use std::time::Duration;
+
+use jiff::fmt::rfc2822;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+
+/// The wait that the headers of an answer ask for: `retry-after-ms`, or `retry-after` in seconds or as a date. A date
+/// is compared with that of the answer, so the provider's clock decides and no other.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let millis = text("retry-after-ms").and_then(|millis| millis.parse::<f64>().ok());
+    if let Some(wait) = millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok()) {
+        return Some(wait);
+    }
+    let asked = text(RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = asked.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let (until, now) = (rfc2822::parse(asked).ok()?, rfc2822::parse(text(DATE.as_str())?).ok()?);
+    let seconds = until.timestamp().as_second() - now.timestamp().as_second();
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(headers: &[(&'static str, &'static str)]) -> Option<u128> {
+        let headers = headers.iter().map(|(name, value)| {
+            (reqwest::header::HeaderName::from_static(name), reqwest::header::HeaderValue::from_static(value))
+        });
+        retry_after(&headers.collect()).map(|wait| wait.as_millis())
+    }
+
+    #[test]
+    fn seconds_milliseconds_and_dates_are_read() {
+        let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(parsed(&[]), None);
+        assert_eq!(parsed(&[("retry-after", "2")]), Some(2000));
+        assert_eq!(parsed(&[("retry-after", "0.25")]), Some(250));
+        assert_eq!(parsed(&[("retry-after", " 7 ")]), Some(7000));
+        assert_eq!(parsed(&[("retry-after-ms", "150"), ("retry-after", "9")]), Some(150));
+        assert_eq!(parsed(&[date, ("retry-after", "Sun, 06 Nov 1994 08:50:00 GMT")]), Some(23_000));
+        assert_eq!(parsed(&[date, ("retry-after", "Sun, 06 Nov 1994 08:49:00 GMT")]), Some(0));
+    }
+
+    #[test]
+    fn what_is_no_time_asks_for_nothing() {
+        assert_eq!(parsed(&[("retry-after", "-1")]), None);
+        assert_eq!(parsed(&[("retry-after", "soon")]), None);
+        assert_eq!(parsed(&[("retry-after", "inf")]), None);
+        assert_eq!(parsed(&[("retry-after-ms", "x"), ("retry-after", "9")]), Some(9000));
+        // Without the provider's own clock a date says nothing.
+        assert_eq!(parsed(&[("retry-after", "Sun, 06 Nov 1994 08:50:00 GMT")]), None);
+    }
+}

@@ -1,0 +1,6 @@
+//! The clients against fake servers on real ports.
+
+mod anthropic;
+mod common;
+mod failures;
+mod openai;

@@ -1,0 +1,746 @@
+//! One decision is carried out: the state changes, events are written, effects are asked for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hotseat_model::{Message as ModelMessage, Reply, Usage};
+use hotseat_trace::{
+    AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, AssistantMessage,
+    AsyncCancelled, AsyncCompleted, ContextAssembled, ConversationClosed, ConversationCreated, ErrorInfo,
+    HookFailed, HookStarted, InputIgnored, InvocationMode, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
+    MemoryExtracted, MoveCall, MoveRecorded, MoveResult, Origin, ParticipantAdded, ParticipantRemoved,
+    Payload, ToolCompleted, ToolFailed, ToolInvocation, ToolRetry, TurnCompletion, TurnFailed, TurnOperation,
+    TurnStart, UserMessage,
+};
+use serde_json::Value;
+
+use super::state::{Answer, Operation, OperationStatus, Phase, Slot, Turn, TurnEnd, Work};
+use super::{
+    Caller, ConversationStatus, Decision, Effect, EffectKey, Fault, HookAddress, HookKind, Message, Millis,
+    ModelAddress, MoveDraft, NextStep, OperationAddress, Role, State, Step, TimerKey, TimerKind, context,
+    react,
+};
+use crate::definition::{Definitions, Limits};
+use crate::failure::{Failure, InfrastructureKind};
+use crate::ids::{AgentId, CallId, ConversationId, MessageId, MoveId, TurnId};
+
+pub(super) fn apply(
+    state: &mut State,
+    definitions: &Definitions,
+    limits: &Limits,
+    now: Millis,
+    decision: &Decision,
+    step: &mut Step,
+) -> Result<(), Fault> {
+    let mut out = Out { step };
+    match decision {
+        Decision::OpenConversation => out.event(ConversationCreated {
+            conversation_id: state.conversation.0.clone(),
+            agent_id: state.agent.0.clone(),
+            parent: state.parent.clone(),
+        }),
+        Decision::CloseConversation => {
+            state.status = ConversationStatus::Completed;
+            out.event(ConversationClosed { conversation_id: state.conversation.0.clone() });
+        }
+        Decision::StartTurn { turn, agent, caller, input, reply_to, answers, depth } => {
+            if state.turn(turn).is_some() {
+                return fault(format!("turn {turn} is there already"));
+            }
+            let number = state.turns.iter().filter(|other| other.agent == *agent).count() + 1;
+            let begun = Turn {
+                id: turn.clone(),
+                agent: agent.clone(),
+                number: u32::try_from(number).unwrap_or(u32::MAX),
+                caller: caller.clone(),
+                input: input.clone(),
+                user_text: String::new(),
+                answers: answers.clone(),
+                reply_to: reply_to.clone(),
+                depth: *depth,
+                phase: Phase::Ready,
+                transcript: Vec::new(),
+                notices: Vec::new(),
+                moves: Vec::new(),
+                calls: 0,
+                replies: 0,
+                runs: 0,
+                tool_calls: 0,
+                slots: Vec::new(),
+                operations: Vec::new(),
+                prefix: None,
+                issues: hotseat_trace::Issues::default(),
+                last_text: None,
+                ended_at: None,
+            };
+            let (caller_id, caller_type) = begun.caller_words();
+            let caller_turn_id = match caller {
+                Caller::Agent { turn_id, .. } => Some(turn_id.0.clone()),
+                Caller::User { .. } | Caller::Workflow { .. } => None,
+            };
+            out.event(Payload::TurnStarted(TurnStart {
+                turn_id: turn.0.clone(),
+                conversation_id: state.conversation.0.clone(),
+                caller_id,
+                caller_type: caller_type.into(),
+                caller_turn_id,
+                agent_id: Some(agent.0.clone()),
+            }));
+            state.turns.push(begun);
+        }
+        Decision::AppendMessage { turn, role, content, has_tool_use } => {
+            let id = MessageId(format!("{}-m{}", state.conversation, state.messages.len() + 1).into());
+            let root_agent = state.agent.clone();
+            let entry = active(state, turn)?;
+            let (turn_id, message_id) = (turn.0.clone(), id.0.clone());
+            let agent = match role {
+                Role::User => {
+                    entry.user_text.clone_from(content);
+                    entry.transcript.push(ModelMessage::user(content));
+                    out.event(UserMessage { turn_id, message_id, content: content.clone() });
+                    None
+                }
+                Role::Agent => {
+                    entry.last_text = Some(content.clone());
+                    let agent = entry.agent.clone();
+                    out.event(AssistantMessage {
+                        turn_id,
+                        message_id,
+                        content: content.clone(),
+                        has_tool_use: *has_tool_use,
+                        started_us: None,
+                        origin: Origin::Stream,
+                        subagent: (agent != root_agent).then(|| agent.0.clone()),
+                    });
+                    Some(agent)
+                }
+            };
+            let said = Message { id, turn: turn.clone(), role: *role, agent, content: content.clone() };
+            state.messages.push(said);
+        }
+        Decision::DispatchContextAssembly { at, workflow, input } => {
+            let turn = active(state, &at.turn)?;
+            let told = context::untold(turn);
+            turn.transcript.extend(told);
+            turn.slots.clear();
+            turn.notices.clear();
+            turn.runs += 1;
+            turn.phase = Phase::Assembling { attempt: at.attempt, run: Some(at.run.clone()) };
+            let agent = turn.agent.clone();
+            out.event(Payload::ContextAssemblyStarted(hook_started(at, workflow.0.clone())));
+            timer(state, &at.turn, TimerKind::ContextDeadline, now + limits.context.timeout_ms);
+            let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
+            out.effect(state, Effect::RunHook { at, agent, workflow, input });
+        }
+        Decision::AcceptContext { at, request, tokens } => {
+            let turn = active(state, &at.turn)?;
+            turn.phase = Phase::Assembled { request: request.clone() };
+            if turn.prefix.is_none() {
+                turn.prefix = Some(request.clone());
+            }
+            hook_settled(state, at);
+            out.event(Payload::ContextAssemblyCompleted(ContextAssembled {
+                turn_id: at.turn.0.clone(),
+                run_id: at.run.0.clone(),
+                token_count: *tokens,
+            }));
+        }
+        Decision::FailContext { at, failure, exhausted } => {
+            active(state, &at.turn)?.phase = Phase::Assembling { attempt: at.attempt, run: None };
+            out.stop_late(state, at, failure);
+            hook_settled(state, at);
+            out.event(Payload::ContextAssemblyFailed(hook_failed(at, failure, *exhausted)));
+        }
+        Decision::CallLlm { at, request, last } => {
+            let profile = profile(definitions, state, &at.turn)?;
+            let turn = active(state, &at.turn)?;
+            let offers_fewer = *last && at.attempt == 1 && has_tools(definitions, &turn.agent);
+            turn.issues.move_limit_reached |= offers_fewer;
+            if at.attempt == 1 {
+                // Where requests are built once a turn, the model is told here what it has not been told.
+                let told = context::untold(turn);
+                turn.transcript.extend(told);
+                turn.slots.clear();
+                turn.notices.clear();
+            }
+            turn.calls = at.call;
+            turn.phase =
+                Phase::Calling { attempt: at.attempt, request: request.clone(), open: true, last: *last };
+            out.event(LlmCallStarted {
+                turn_id: at.turn.0.clone(),
+                model_profile_id: profile.clone(),
+                input_tokens: Usage::estimate(request, &Reply::default()).input_tokens,
+                call_no: at.call,
+                attempt: at.attempt,
+                message_count: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
+                tool_count: u32::try_from(request.tools.len()).unwrap_or(u32::MAX),
+            });
+            timer(state, &at.turn, TimerKind::ModelDeadline, now + limits.model.timeout_ms);
+            out.effect(state, Effect::CallModel { at: at.clone(), profile, request: request.clone() });
+        }
+        Decision::AcceptReply { at, reply, next } => {
+            let began = state.timers.get(&key(&at.turn, TimerKind::ModelDeadline)).copied();
+            let duration_ms =
+                began.map_or(0, |deadline| (now + limits.model.timeout_ms).saturating_sub(deadline));
+            let turn = active(state, &at.turn)?;
+            let Phase::Calling { request, .. } = &turn.phase else {
+                return fault(format!("turn {} has not asked a model", at.turn));
+            };
+            // Providers that do not count leave it to the estimate.
+            let counted =
+                if reply.usage.output_tokens > 0 { reply.usage } else { Usage::estimate(request, reply) };
+            take_reply(turn, reply, *next);
+            model_settled(state, at);
+            out.event(LlmCallCompleted {
+                turn_id: at.turn.0.clone(),
+                call_no: at.call,
+                output_tokens: counted.output_tokens,
+                has_tool_use: !reply.tool_calls.is_empty(),
+                stop_reason: reply.stop.as_str().into(),
+                duration_ms,
+            });
+        }
+        Decision::FailLlm { at, error, will_retry } => {
+            let turn = active(state, &at.turn)?;
+            if let Phase::Calling { open, .. } = &mut turn.phase {
+                *open = false;
+            }
+            if error.kind == hotseat_model::ErrorKind::Timeout {
+                out.step.effects.push(Effect::CancelModel { at: at.clone() });
+            }
+            model_settled(state, at);
+            let error = ErrorInfo {
+                code: Some(error.kind.as_str().to_string()),
+                message: error.to_string(),
+                retriable: Some(error.can_retry()),
+            };
+            let (turn_id, will_retry) = (at.turn.0.clone(), *will_retry);
+            out.event(LlmCallFailed { turn_id, call_no: at.call, attempt: at.attempt, error, will_retry });
+        }
+        Decision::RecordMove { turn, draft } => record_move(active(state, turn)?, draft, &mut out),
+        Decision::RecordResult { turn, outcome } => {
+            let entry = active(state, turn)?;
+            let made = |recorded: &MoveRecorded| {
+                recorded.tool_call.as_ref().is_some_and(|call| call.tool_call_id == outcome.tool_call_id)
+            };
+            let Some(recorded) = entry.moves.iter_mut().find(|recorded| made(recorded)) else {
+                return fault(format!("call {} has no move", outcome.tool_call_id));
+            };
+            recorded.tool_result = Some(outcome.clone());
+            let (turn_id, move_id) = (turn.0.clone(), recorded.move_id.clone());
+            out.event(MoveResult { turn_id, move_id, tool_result: outcome.clone() });
+        }
+        Decision::RefuseCall { turn, call, tool, input, reasoning, failure } => {
+            let entry = active(state, turn)?;
+            let outcome = react::outcome(call, &Err(failure.clone()));
+            entry.issues.tool_failures += 1;
+            answer(entry, call, tool, Answer::Ended(outcome.clone()));
+            out.event(ToolFailed {
+                turn_id: turn.0.clone(),
+                tool_call_id: call.0.clone(),
+                error: failure.info(),
+                origin: Origin::Stream,
+            });
+            let made =
+                MoveCall { tool_id: Arc::from(&**tool), input: input.clone(), tool_call_id: call.0.clone() };
+            let draft = MoveDraft {
+                iteration: entry.replies - 1,
+                reasoning: reasoning.clone(),
+                call: Some(made),
+                outcome: Some(outcome),
+            };
+            record_move(entry, &draft, &mut out);
+        }
+        Decision::DispatchTask { turn, call, tool, task, input, given, is_async } => {
+            let work = Work::Task(task.clone());
+            dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
+        }
+        Decision::DispatchWorkflow { turn, call, tool, workflow, input, given, is_async } => {
+            let work = Work::Workflow(workflow.clone());
+            dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
+        }
+        Decision::DispatchAgent { turn, call, tool, agent, mode, input, given, is_async } => {
+            let work = Work::Agent(agent.clone(), *mode);
+            dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
+            let (turn_id, call_id, agent_id) = (turn.0.clone(), call.0.clone(), agent.0.clone());
+            out.event(AgentCallStarted { turn_id, call_id, agent_id, mode: *mode });
+        }
+        Decision::AddParticipant { participant, by } => {
+            if state.takes_part(participant) {
+                return Ok(());
+            }
+            state.participants.push(participant.clone());
+            out.event(ParticipantAdded {
+                conversation_id: state.conversation.0.clone(),
+                participant: participant.clone(),
+                added_by_turn_id: by.0.clone(),
+            });
+        }
+        Decision::RemoveParticipant { participant } => {
+            state.participants.retain(|other| other != participant);
+            let conversation_id = state.conversation.0.clone();
+            out.event(ParticipantRemoved { conversation_id, participant: participant.clone() });
+        }
+        Decision::ShareContext { turn, call, mode, input } => out.event(AgentCallContext {
+            turn_id: turn.0.clone(),
+            call_id: call.0.clone(),
+            mode: *mode,
+            input: input.clone(),
+            conversation_history: (*mode == InvocationMode::LoopIn).then(|| context::utterances(state)),
+        }),
+        Decision::MarkWaiting { turn, call, reasoning } => {
+            let entry = active(state, turn)?;
+            if let Phase::Waiting { open } = &mut entry.phase {
+                open.insert(call.clone());
+            }
+            let operation = operation(entry, call)?;
+            operation.status = OperationStatus::Waiting;
+            operation.reasoning.clone_from(reasoning);
+            out.event(Payload::TurnWaiting(of_operation(turn, call)));
+        }
+        Decision::TrackAsyncOperation { turn, call } => {
+            let entry = active(state, turn)?;
+            let tool = operation(entry, call)?.tool.clone();
+            answer(entry, call, &tool, Answer::Started);
+            out.event(Payload::AsyncTracked(of_operation(turn, call)));
+        }
+        Decision::RetryOperation { turn, call, failure, delay_ms } => {
+            let entry = active(state, turn)?;
+            let (attempt, tool) = {
+                let operation = operation(entry, call)?;
+                (operation.attempt, operation.tool.clone())
+            };
+            let max_attempts =
+                tool_retry(definitions, &entry.agent, &tool).map_or(1, |retry| retry.max_attempts);
+            operation_settled(state, turn, call, attempt);
+            out.event(ToolRetry {
+                turn_id: turn.0.clone(),
+                tool_call_id: call.0.clone(),
+                attempt,
+                max_attempts,
+                delay_ms: *delay_ms,
+                error: failure.info(),
+            });
+        }
+        Decision::RedispatchOperation { turn, call } => {
+            operation(active(state, turn)?, call)?.attempt += 1;
+            send(state, definitions, now, turn, call, &mut out)?;
+        }
+        Decision::StopOperation { turn, call } => {
+            let attempt = operation(active(state, turn)?, call)?.attempt;
+            out.step.effects.push(Effect::CancelRun { run: call.run(attempt) });
+        }
+        Decision::CompleteOperation { turn, call, result } => {
+            complete(state, now, turn, call, result, &mut out)?;
+        }
+        Decision::ResumeFromTool { turn, call } => {
+            let entry = active(state, turn)?;
+            let Phase::Waiting { open } = &mut entry.phase else {
+                return fault(format!("turn {turn} waits for nothing"));
+            };
+            open.remove(call);
+            if open.is_empty() {
+                entry.phase = Phase::Ready;
+            }
+            out.event(Payload::TurnResumed(of_operation(turn, call)));
+        }
+        Decision::AsyncOperationCompleted { turn, call } => {
+            let entry = active(state, turn)?;
+            let operation = operation(entry, call)?;
+            let Some(result) = operation.outcome.clone() else {
+                return fault(format!("operation {call} has not ended"));
+            };
+            let notice = match &result.result {
+                Ok(value) => format!("Operation {call} ({}) has completed: {value}", operation.tool),
+                Err(error) => format!("Operation {call} ({}) has failed: {}", operation.tool, error.message),
+            };
+            entry.notices.push(notice);
+            let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
+            out.event(AsyncCompleted { turn_id, operation_id, result });
+        }
+        Decision::CancelOperation { turn, call, reason } => {
+            let entry = active(state, turn)?;
+            let operation = operation(entry, call)?;
+            operation.status = OperationStatus::Cancelled;
+            operation.completed_at = Some(now);
+            let attempt = operation.attempt;
+            operation_settled(state, turn, call, attempt);
+            state.timers.remove(&key(turn, TimerKind::OperationRetry(call.clone())));
+            out.step.effects.push(Effect::CancelRun { run: call.run(attempt) });
+            let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
+            out.event(AsyncCancelled { turn_id, operation_id, reason: reason.clone() });
+        }
+        Decision::DispatchMemoryExtraction { at, workflow, input } => {
+            let turn = active(state, &at.turn)?;
+            turn.runs += 1;
+            turn.phase = Phase::Extracting { attempt: at.attempt, run: Some(at.run.clone()) };
+            let agent = turn.agent.clone();
+            out.event(Payload::MemoryExtractionStarted(hook_started(at, workflow.0.clone())));
+            timer(state, &at.turn, TimerKind::ExtractionDeadline, now + limits.extraction.timeout_ms);
+            let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
+            out.effect(state, Effect::RunHook { at, agent, workflow, input });
+        }
+        Decision::AcceptExtraction { at } => {
+            active(state, &at.turn)?.phase = Phase::Closing;
+            hook_settled(state, at);
+            out.event(Payload::MemoryExtractionCompleted(MemoryExtracted {
+                turn_id: at.turn.0.clone(),
+                run_id: at.run.0.clone(),
+            }));
+        }
+        Decision::FailExtraction { at, failure, exhausted } => {
+            let turn = active(state, &at.turn)?;
+            turn.phase = if *exhausted {
+                Phase::Closing
+            } else {
+                Phase::Extracting { attempt: at.attempt, run: None }
+            };
+            turn.issues.memory_extraction_failed = *exhausted;
+            out.stop_late(state, at, failure);
+            hook_settled(state, at);
+            out.event(Payload::MemoryExtractionFailed(hook_failed(at, failure, *exhausted)));
+        }
+        Decision::CompleteTurn { turn, issues } => {
+            end(state, turn, TurnEnd::Completed, now, &mut out)?;
+            let issues = (!issues.is_empty()).then(|| issues.clone());
+            out.event(Payload::TurnCompleted(TurnCompletion { turn_id: turn.0.clone(), issues }));
+        }
+        Decision::FailTurn { turn, code, message } => {
+            end(state, turn, TurnEnd::Failed, now, &mut out)?;
+            let error = ErrorInfo { code: Some(code.clone()), message: message.clone(), retriable: None };
+            out.event(TurnFailed { turn_id: turn.0.clone(), error });
+        }
+        Decision::ReplyToCaller { to, outcome, .. } => {
+            out.step.effects.push(Effect::Reply { to: to.clone(), outcome: outcome.clone() });
+        }
+        Decision::ScheduleTimer { key, at } => drop(state.timers.insert(key.clone(), *at)),
+        Decision::CancelTimer { key } => drop(state.timers.remove(key)),
+        Decision::IgnoreInput { turn, reason } => out.event(InputIgnored {
+            turn_id: turn.as_ref().map(|turn| turn.0.clone()),
+            reason: reason.clone(),
+        }),
+    }
+    Ok(())
+}
+
+/// Where events and effects go.
+struct Out<'s> {
+    step: &'s mut Step,
+}
+
+impl Out<'_> {
+    fn event(&mut self, payload: impl Into<Payload>) {
+        self.step.events.push(payload.into());
+    }
+
+    /// Asks for something that is answered.
+    fn effect(&mut self, state: &mut State, effect: Effect) {
+        state.outstanding.insert(effect.key(), effect.clone());
+        self.step.effects.push(effect);
+    }
+
+    /// A hook that was given up because of the time is still running somewhere.
+    fn stop_late(&mut self, state: &State, at: &HookAddress, failure: &Failure) {
+        let late = matches!(failure, Failure::Infrastructure { kind: InfrastructureKind::Timeout, .. });
+        if late && state.outstanding.contains_key(&EffectKey::Hook(at.clone())) {
+            self.step.effects.push(Effect::CancelRun { run: at.run.clone() });
+        }
+    }
+}
+
+fn fault<T>(message: String) -> Result<T, Fault> {
+    Err(Fault { message })
+}
+
+fn active<'s>(state: &'s mut State, id: &TurnId) -> Result<&'s mut Turn, Fault> {
+    match state.turn_mut(id) {
+        Some(turn) if turn.is_active() => Ok(turn),
+        Some(_) => fault(format!("turn {id} has ended")),
+        None => fault(format!("there is no turn {id}")),
+    }
+}
+
+fn operation<'t>(turn: &'t mut Turn, call: &CallId) -> Result<&'t mut Operation, Fault> {
+    let id = turn.id.clone();
+    turn.operation_mut(call).ok_or_else(|| Fault { message: format!("turn {id} has no operation {call}") })
+}
+
+fn key(turn: &TurnId, kind: TimerKind) -> TimerKey {
+    TimerKey { turn: turn.clone(), kind }
+}
+
+fn timer(state: &mut State, turn: &TurnId, kind: TimerKind, at: Millis) {
+    state.timers.insert(key(turn, kind), at);
+}
+
+fn hook_settled(state: &mut State, at: &HookAddress) {
+    state.outstanding.remove(&EffectKey::Hook(at.clone()));
+    let kind = match at.kind {
+        HookKind::ContextAssembly => TimerKind::ContextDeadline,
+        HookKind::MemoryExtraction => TimerKind::ExtractionDeadline,
+    };
+    state.timers.remove(&key(&at.turn, kind));
+}
+
+fn model_settled(state: &mut State, at: &ModelAddress) {
+    state.outstanding.remove(&EffectKey::Model(at.clone()));
+    state.timers.remove(&key(&at.turn, TimerKind::ModelDeadline));
+}
+
+fn operation_settled(state: &mut State, turn: &TurnId, call: &CallId, attempt: u32) {
+    let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt };
+    state.outstanding.remove(&EffectKey::Operation(at));
+    state.timers.remove(&key(turn, TimerKind::OperationDeadline(call.clone())));
+}
+
+fn hook_started(at: &HookAddress, workflow_id: Arc<str>) -> HookStarted {
+    HookStarted { turn_id: at.turn.0.clone(), workflow_id, run_id: at.run.0.clone(), attempt: at.attempt }
+}
+
+fn hook_failed(at: &HookAddress, failure: &Failure, retries_exhausted: bool) -> HookFailed {
+    HookFailed {
+        turn_id: at.turn.0.clone(),
+        run_id: at.run.0.clone(),
+        error: failure.info(),
+        attempt: at.attempt,
+        retries_exhausted,
+    }
+}
+
+fn of_operation(turn: &TurnId, call: &CallId) -> TurnOperation {
+    TurnOperation { turn_id: turn.0.clone(), operation_id: call.0.clone() }
+}
+
+fn profile(definitions: &Definitions, state: &State, turn: &TurnId) -> Result<Arc<str>, Fault> {
+    let agent = state.turn(turn).and_then(|turn| definitions.agent(&turn.agent));
+    agent
+        .map(|agent| agent.persona.profile.id.clone())
+        .ok_or_else(|| Fault { message: "the agent is gone".to_string() })
+}
+
+fn has_tools(definitions: &Definitions, agent: &AgentId) -> bool {
+    definitions.agent(agent).is_some_and(|agent| !agent.persona.tools.is_empty())
+}
+
+fn tool_retry(
+    definitions: &Definitions,
+    agent: &AgentId,
+    tool: &str,
+) -> Option<crate::definition::ToolRetry> {
+    let persona = &definitions.agent(agent)?.persona;
+    persona.tools.iter().find(|known| known.name == tool).map(|tool| tool.retry)
+}
+
+/// How long one attempt at an operation may take.
+pub(super) fn time_limit(definitions: &Definitions, turn: &Turn, operation: &Operation) -> Option<u64> {
+    tool_retry(definitions, &turn.agent, &operation.tool).and_then(|retry| retry.timeout_ms)
+}
+
+/// The reply joins what the model has seen, with ids of calls that are unique in the trace.
+fn take_reply(turn: &mut Turn, reply: &Reply, next: NextStep) {
+    let last = matches!(turn.phase, Phase::Calling { last: true, .. });
+    let mut said = ModelMessage::assistant(reply);
+    turn.slots.clear();
+    if let ModelMessage::Assistant { tool_calls, .. } = &mut said {
+        if last {
+            tool_calls.clear();
+        }
+        for (index, call) in tool_calls.iter_mut().enumerate() {
+            let id = super::reply::call_id(turn, index);
+            turn.slots.push(Slot { call: id.clone(), tool: call.name.clone(), answer: None });
+            call.id = id.to_string();
+        }
+    }
+    turn.tool_calls += u32::try_from(turn.slots.len()).unwrap_or(u32::MAX);
+    turn.replies += 1;
+    turn.transcript.push(said);
+    turn.phase = match next {
+        NextStep::Wait => Phase::Waiting { open: BTreeSet::new() },
+        NextStep::Again => Phase::Ready,
+        NextStep::Settle => Phase::Idle,
+    };
+}
+
+fn answer(turn: &mut Turn, call: &CallId, tool: &str, answer: Answer) {
+    if let Some(slot) = turn.slots.iter_mut().find(|slot| slot.call == *call) {
+        debug_assert_eq!(slot.tool, tool, "a slot belongs to one call");
+        slot.answer = Some(answer);
+    }
+}
+
+fn record_move(turn: &mut Turn, draft: &MoveDraft, out: &mut Out<'_>) {
+    let sequence = u32::try_from(turn.moves.len()).unwrap_or(u32::MAX);
+    let recorded = MoveRecorded {
+        turn_id: turn.id.0.clone(),
+        move_id: MoveId(format!("{}-v{sequence}", turn.id).into()).0,
+        sequence,
+        iteration: draft.iteration,
+        reasoning: draft.reasoning.clone(),
+        tool_call: draft.call.clone(),
+        tool_result: draft.outcome.clone(),
+    };
+    turn.moves.push(recorded.clone());
+    out.event(recorded);
+}
+
+type Made<'d> = (&'d String, Work, &'d Value, &'d Value, bool);
+
+fn dispatch(
+    state: &mut State,
+    definitions: &Definitions,
+    now: Millis,
+    turn: &TurnId,
+    call: &CallId,
+    (tool, work, input, given, is_async): Made<'_>,
+    out: &mut Out<'_>,
+) -> Result<(), Fault> {
+    let (target_type, target_id, invocation_mode) = context::target_words(&work);
+    let root_agent = state.agent.clone();
+    let entry = active(state, turn)?;
+    let subagent = (entry.agent != root_agent).then(|| entry.agent.0.clone());
+    entry.operations.push(Operation {
+        call: call.clone(),
+        tool: tool.clone(),
+        work,
+        input: input.clone(),
+        given: given.clone(),
+        is_async,
+        reasoning: None,
+        iteration: entry.replies - 1,
+        status: OperationStatus::Pending,
+        attempt: 1,
+        outcome: None,
+        created_at: now,
+        completed_at: None,
+    });
+    out.event(Payload::ToolInvoked(ToolInvocation {
+        turn_id: turn.0.clone(),
+        tool_call_id: call.0.clone(),
+        tool_name: Arc::from(&**tool),
+        target_type: Some(target_type.into()),
+        target_id: Some(target_id),
+        r#async: is_async,
+        input: Some(input.clone()),
+        started_us: None,
+        origin: Origin::Stream,
+        subagent,
+        invocation_mode,
+    }));
+    send(state, definitions, now, turn, call, out)
+}
+
+/// Asks for what an operation needs, for its current attempt.
+fn send(
+    state: &mut State,
+    definitions: &Definitions,
+    now: Millis,
+    turn: &TurnId,
+    call: &CallId,
+    out: &mut Out<'_>,
+) -> Result<(), Fault> {
+    let entry = active(state, turn)?;
+    let (agent, depth) = (entry.agent.clone(), entry.depth + 1);
+    let operation = operation(entry, call)?.clone();
+    let at = entry.address(&operation);
+    let input = operation.given;
+    let limit = tool_retry(definitions, &agent, &operation.tool).and_then(|retry| retry.timeout_ms);
+    if let Some(limit) = limit {
+        timer(state, turn, TimerKind::OperationDeadline(call.clone()), now + limit);
+    }
+    let effect = match operation.work {
+        Work::Task(task) => Effect::RunTask { at, agent, task, input },
+        Work::Workflow(workflow) => Effect::RunWorkflow { at, agent, workflow, input },
+        Work::Agent(called, mode) => {
+            let caller = Caller::Agent { agent_id: agent, turn_id: turn.clone() };
+            Effect::RunAgent { at, agent: called, mode, caller, input, depth }
+        }
+    };
+    out.effect(state, effect);
+    Ok(())
+}
+
+fn complete(
+    state: &mut State,
+    now: Millis,
+    turn: &TurnId,
+    call: &CallId,
+    result: &Result<Value, Failure>,
+    out: &mut Out<'_>,
+) -> Result<(), Fault> {
+    let entry = active(state, turn)?;
+    let outcome = react::outcome(call, result);
+    let (attempt, is_async, tool, is_agent) = {
+        let operation = operation(entry, call)?;
+        operation.outcome = Some(outcome.clone());
+        operation.completed_at = Some(now);
+        operation.status = if result.is_ok() { OperationStatus::Completed } else { OperationStatus::Failed };
+        let is_agent = matches!(operation.work, Work::Agent(..));
+        (operation.attempt, operation.is_async, operation.tool.clone(), is_agent)
+    };
+    if result.is_err() {
+        entry.issues.tool_failures += 1;
+    }
+    if !is_async {
+        answer(entry, call, &tool, Answer::Ended(outcome));
+    }
+    operation_settled(state, turn, call, attempt);
+    let (turn_id, id) = (turn.0.clone(), call.0.clone());
+    match result {
+        Ok(output) => {
+            if is_agent {
+                let output = output.clone();
+                out.event(AgentCallCompleted { turn_id: turn_id.clone(), call_id: id.clone(), output });
+            }
+            out.event(ToolCompleted {
+                turn_id,
+                tool_call_id: id,
+                output: output.clone(),
+                origin: Origin::Stream,
+            });
+        }
+        Err(failure) => {
+            let error = failure.info();
+            if is_agent {
+                out.event(AgentCallFailed {
+                    turn_id: turn_id.clone(),
+                    call_id: id.clone(),
+                    error: error.clone(),
+                });
+            }
+            out.event(ToolFailed { turn_id, tool_call_id: id, error, origin: Origin::Stream });
+        }
+    }
+    Ok(())
+}
+
+/// A turn ends: nothing is asked for it any more.
+fn end(state: &mut State, turn: &TurnId, how: TurnEnd, now: Millis, out: &mut Out<'_>) -> Result<(), Fault> {
+    let entry = active(state, turn)?;
+    entry.phase = Phase::Ended(how);
+    entry.ended_at = Some(now);
+    state.timers.retain(|timer, _| timer.turn != *turn);
+    let mut kept = std::mem::take(&mut state.outstanding);
+    kept.retain(|asked, _| match asked {
+        EffectKey::Hook(at) if at.turn == *turn => {
+            out.step.effects.push(Effect::CancelRun { run: at.run.clone() });
+            false
+        }
+        EffectKey::Model(at) if at.turn == *turn => {
+            out.step.effects.push(Effect::CancelModel { at: at.clone() });
+            false
+        }
+        EffectKey::Operation(at) => at.turn != *turn,
+        EffectKey::Hook(_)
+        | EffectKey::Model(_)
+        | EffectKey::Reply(_)
+        | EffectKey::CancelRun(_)
+        | EffectKey::CancelModel(_) => true,
+    });
+    state.outstanding = kept;
+    Ok(())
+}
+
+/// The conversation that an attempt at a call of an agent opens.
+pub fn child_conversation(call: &CallId, attempt: u32) -> ConversationId {
+    ConversationId(call.run(attempt).0)
+}

@@ -1,0 +1,166 @@
+//! What can happen to a conversation.
+
+use std::sync::Arc;
+
+use hotseat_model::{ModelError, Reply};
+use hotseat_trace::{ParentCall, Participant};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TurnId};
+
+/// Something that has happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Input {
+    /// The conversation begins.
+    Open,
+    /// A user said something.
+    UserMessage {
+        /// Who.
+        user: Arc<str>,
+        /// What.
+        content: String,
+        /// The earlier message it answers.
+        reply_to: Option<MessageId>,
+    },
+    /// Another agent, or a workflow, asks something of an agent of this conversation.
+    AgentCall {
+        /// Who asks.
+        caller: Caller,
+        /// Who is asked.
+        agent: AgentId,
+        /// What.
+        input: Value,
+        /// Where the answer goes.
+        reply_to: ReplyTo,
+        /// How many agents have called each other on the way here.
+        depth: u32,
+    },
+    /// A hook workflow has ended.
+    HookDone {
+        /// Which.
+        at: HookAddress,
+        /// What it returned.
+        result: Result<Value, Failure>,
+    },
+    /// A model has replied, or failed to.
+    ModelDone {
+        /// To what.
+        at: ModelAddress,
+        /// What.
+        result: Result<Reply, ModelError>,
+    },
+    /// An operation has ended.
+    OperationDone {
+        /// Which.
+        at: OperationAddress,
+        /// What it returned.
+        result: Result<Value, Failure>,
+    },
+    /// Time has passed.
+    Wake,
+    /// A turn is no longer wanted.
+    CancelTurn {
+        /// Which.
+        turn: TurnId,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody leaves.
+    RemoveParticipant {
+        /// Who.
+        participant: Participant,
+    },
+    /// The user ends the conversation.
+    Close,
+}
+
+/// How a conversation begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Opening {
+    /// Its id.
+    pub conversation: ConversationId,
+    /// The agent that answers in it.
+    pub agent: AgentId,
+    /// The call it is opened for.
+    pub parent: Option<ParentCall>,
+}
+
+/// Who started a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Caller {
+    /// A person.
+    User {
+        /// Who.
+        user_id: Arc<str>,
+    },
+    /// A workflow.
+    Workflow {
+        /// Which run.
+        run_id: RunId,
+    },
+    /// Another agent.
+    Agent {
+        /// Which.
+        agent_id: AgentId,
+        /// In which of its turns.
+        turn_id: TurnId,
+    },
+}
+
+/// Where the answer of a turn goes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ReplyTo {
+    /// The conversation that waits.
+    pub conversation: ConversationId,
+    /// What in it waits.
+    pub at: OperationAddress,
+}
+
+/// One attempt at a hook workflow.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct HookAddress {
+    /// The turn it is for.
+    pub turn: TurnId,
+    /// Which hook.
+    pub kind: HookKind,
+    /// This run.
+    pub run: RunId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+}
+
+/// The two hooks of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookKind {
+    /// Before a model call.
+    ContextAssembly,
+    /// At the end.
+    MemoryExtraction,
+}
+
+/// One attempt at a model call.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ModelAddress {
+    /// The turn it is for.
+    pub turn: TurnId,
+    /// The call within the turn, from 1.
+    pub call: u32,
+    /// The attempt, from 1.
+    pub attempt: u32,
+}
+
+/// One attempt at an operation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OperationAddress {
+    /// The turn it is for.
+    pub turn: TurnId,
+    /// The tool call that started it.
+    pub call: CallId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+}

@@ -1,0 +1,109 @@
+//! Small expressions over JSON: paths, literals, operators and a few functions. No loops, no assignment.
+//!
+//! `input.items[-1].price * 2`, `state.n > 3 && !output.done`, `{total: sum(result.prices), ...state.more}`.
+
+mod evaluate;
+mod parse;
+mod place;
+
+use std::fmt;
+
+use serde_json::Value;
+
+pub use evaluate::EvaluateError;
+pub use parse::ParseError;
+pub use place::put;
+
+/// An expression that can be evaluated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expression {
+    text: String,
+    term: Term,
+}
+
+/// What an expression is made of.
+#[derive(Debug, Clone, PartialEq)]
+enum Term {
+    Constant(Value),
+    /// A name of the scope: `input`, `state`, `output`, `result`.
+    Name(String),
+    Member(Box<Term>, String),
+    Index(Box<Term>, Box<Term>),
+    List(Vec<Entry>),
+    Object(Vec<(Option<String>, Term)>),
+    Call(String, Vec<Term>),
+    Not(Box<Term>),
+    Negative(Box<Term>),
+    Binary(Operator, Box<Term>, Box<Term>),
+    Choice(Box<Term>, Box<Term>, Box<Term>),
+}
+
+/// An entry of a list: one value, or the values of another list.
+#[derive(Debug, Clone, PartialEq)]
+enum Entry {
+    One(Term),
+    All(Term),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Or,
+    And,
+    Equal,
+    Different,
+    Less,
+    LessOrEqual,
+    More,
+    MoreOrEqual,
+    Plus,
+    Minus,
+    Times,
+    Divided,
+    Remainder,
+}
+
+impl Expression {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// Says where it cannot be understood.
+    pub fn parse(text: &str) -> Result<Expression, ParseError> {
+        Ok(Expression { text: text.to_string(), term: parse::parse(text)? })
+    }
+
+    /// An expression that a program wrote.
+    ///
+    /// # Panics
+    /// When it cannot be understood.
+    pub(crate) fn written(text: &str) -> Expression {
+        Expression::parse(text)
+            .unwrap_or_else(|error| panic!("the expression `{text}` cannot be read: {error}"))
+    }
+
+    /// An expression that is always this value.
+    pub fn constant(value: Value) -> Expression {
+        Expression { text: value.to_string(), term: Term::Constant(value) }
+    }
+
+    /// What it comes to. A path that leads nowhere is null.
+    ///
+    /// # Errors
+    /// When an operator or a function is given what it cannot take.
+    pub fn evaluate(&self, scope: &Value) -> Result<Value, EvaluateError> {
+        evaluate::evaluate(&self.term, scope)
+    }
+
+    /// Whether it holds: null, false, 0, the empty text and nothing else do not.
+    ///
+    /// # Errors
+    /// When an operator or a function is given what it cannot take.
+    pub fn holds(&self, scope: &Value) -> Result<bool, EvaluateError> {
+        self.evaluate(scope).map(|value| evaluate::truthy(&value))
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

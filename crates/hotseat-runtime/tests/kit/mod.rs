@@ -1,0 +1,99 @@
+//! What the tests of this crate share: scripts by position, and the ways in which every conversation is held.
+
+#![allow(dead_code, reason = "each test program uses its part of it")]
+
+pub mod subjects;
+
+use hotseat_model::script::{Rule, Script, Scripted};
+use hotseat_runtime::definition::Persona;
+use hotseat_runtime::sim::{RunStatus, TestConversation, TestMessage, TestOptions, run_test_conversation};
+use hotseat_trace::{InvariantOptions, assert_conversation_invariants};
+
+/// What an agent says at one place of a conversation: in its turn and at its call, both from 1.
+pub fn at(agent: &str, turn: u32, call: u32) -> Rule {
+    Rule::new().agent(agent).turn(turn).call(call)
+}
+
+/// A conversation that a test holds, in all the ways in which it can be held.
+pub struct Test {
+    pub persona: Persona,
+    pub messages: Vec<TestMessage>,
+    pub script: Vec<Rule>,
+    pub sequential: bool,
+    pub allow_failed_turns: bool,
+}
+
+impl Test {
+    pub fn new<M: Into<TestMessage>>(
+        persona: Persona,
+        messages: impl IntoIterator<Item = M>,
+        script: impl IntoIterator<Item = Rule>,
+    ) -> Test {
+        Test {
+            persona,
+            messages: messages.into_iter().map(Into::into).collect(),
+            script: script.into_iter().collect(),
+            sequential: false,
+            allow_failed_turns: false,
+        }
+    }
+
+    pub fn sequential(mut self) -> Test {
+        self.sequential = true;
+        self
+    }
+
+    pub fn allow_failed_turns(mut self) -> Test {
+        self.allow_failed_turns = true;
+        self
+    }
+
+    pub fn model(&self) -> Scripted {
+        let script =
+            self.script.iter().cloned().fold(Script::builder("script"), |script, rule| script.rule(rule));
+        Scripted::new(script.build().unwrap())
+    }
+
+    pub fn options(&self) -> TestOptions {
+        let options = TestOptions::new(self.model());
+        if self.sequential { options.sequential() } else { options }
+    }
+
+    pub fn held(&self, options: TestOptions) -> TestConversation {
+        run_test_conversation(&self.persona, self.messages.clone(), options).unwrap()
+    }
+
+    /// Holds the conversation and checks what holds for every one.
+    pub fn run(&self) -> TestConversation {
+        let result = self.held(self.options());
+        assert_eq!(result.waiting, [""; 0], "nothing is waited for");
+        self.check(&result);
+        result
+    }
+
+    pub fn check(&self, result: &TestConversation) {
+        let options =
+            InvariantOptions { allow_failed_turns: self.allow_failed_turns, deny_tool_failures: false };
+        assert_conversation_invariants(&result.trace, options);
+    }
+
+    /// Holds the conversation with many orders of what happens at the same time, and with machines that crash.
+    pub fn sweep(&self, seeds: u64, also: impl Fn(&TestConversation)) {
+        let status = self.run().status;
+        for seed in 0..seeds {
+            let result = self.held(self.options().seed(seed));
+            assert_eq!(result.status, status, "seed {seed}: {:?}", result.waiting);
+            self.check(&result);
+            also(&result);
+        }
+        for seed in [0, 1, 2, 3] {
+            let smooth = self.held(self.options().seed(seed)).trace.to_jsonl().unwrap();
+            let crashing = self.held(self.options().seed(seed).crashing()).trace.to_jsonl().unwrap();
+            assert_eq!(smooth, crashing, "seed {seed}: a crash leaves no mark");
+        }
+    }
+}
+
+pub fn completed(result: &TestConversation) {
+    assert_eq!(result.status, RunStatus::Completed);
+}

@@ -1,0 +1,170 @@
+//! Every foundation conversation in a thousand orders, with machines that crash after every step, and random ones.
+
+mod kit;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hotseat_model::{Function, Reply, Request, StopReason, Timed, ToolCall};
+use hotseat_runtime::definition::{Persona, mock, persona, task, tool, workflow};
+use hotseat_runtime::random::Random;
+use hotseat_runtime::sim::{RunStatus, TestOptions, run_test_conversation};
+use hotseat_trace::{InvariantOptions, Trace, check_invariants};
+use kit::subjects;
+use proptest::prelude::*;
+use serde_json::json;
+
+#[test]
+fn every_foundation_conversation_holds_under_a_thousand_seeds_and_crashes() {
+    for (name, test) in subjects::all() {
+        test.sweep(1000, |result| assert!(!result.trace.all().is_empty(), "{name}"));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_json_lines_read_back() {
+    for (name, test) in subjects::all() {
+        for seed in [0, 7] {
+            let held = || test.held(test.options().seed(seed)).trace.to_jsonl().unwrap();
+            let text = held();
+            assert_eq!(text, held(), "{name}");
+            let again = Trace::from_jsonl(&text).unwrap();
+            assert_eq!(again.to_jsonl().unwrap(), text, "{name}");
+        }
+    }
+}
+
+#[test]
+fn events_of_one_step_are_adjacent() {
+    for (name, test) in subjects::all() {
+        let result = test.held(test.options().seed(11));
+        let batches = result.sim.batches();
+        let whole = batches.windows(2).all(|pair| pair[0].1 + 1 == pair[1].0);
+        assert!(
+            whole && batches.last().is_some_and(|last| last.1 == result.trace.all().len() as u64),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn fifty_messages_at_once_are_fifty_turns() {
+    let model = Function::new("echo", |request: &Request| Timed {
+        delay: Duration::from_millis(5),
+        value: Ok(Reply::text(request.last_user_text().unwrap_or_default())),
+    });
+    let messages: Vec<String> = (0..50).map(|n| format!("message {n}")).collect();
+    let options = TestOptions::new(model).seed(3);
+    let result =
+        run_test_conversation(&persona("Echo"), messages.iter().map(String::as_str), options).unwrap();
+    assert_eq!(result.status, RunStatus::Completed);
+    assert_eq!(result.trace.turns().completions().len(), 50);
+    let said: BTreeSet<_> = result.trace.messages().user().iter().map(|said| said.content.clone()).collect();
+    assert_eq!(said, messages.into_iter().collect());
+}
+
+/// An agent with every kind of tool, made from a seed.
+fn random_persona(seed: u64) -> Persona {
+    let mut random = Random::new(seed);
+    let mut agent = persona("Any").system("ANY");
+    let helper = {
+        let task = task("Help").step(mock().delay_between_ms(0, 40).returns(json!({"help": true})));
+        persona("Helper").tool(tool("help").task(&task))
+    };
+    for index in 0..1 + random.below(5) {
+        let name = format!("tool_{index}");
+        let mut work = mock().delay_between_ms(0, 300).returns(json!({"n": index}));
+        match random.below(5) {
+            0 => work = work.fails("no"),
+            1 => work = work.fails_infrastructure("down").first_attempts(1),
+            _ => {}
+        }
+        let task = task(&format!("Task {index}")).step(work);
+        let mut made = match random.below(4) {
+            0 => tool(&name).task(&task),
+            1 => tool(&name).workflow(&workflow(&format!("Flow {index}")).node(task)),
+            2 => tool(&name).agent(&helper),
+            _ => tool(&name).agent(&helper).loop_in(),
+        };
+        let loops = made.mode == hotseat_trace::InvocationMode::LoopIn;
+        if !loops && random.below(2) == 0 {
+            made = made.asynchronous();
+        }
+        if random.below(4) == 0 {
+            made = made.timeout_ms(100);
+        }
+        agent = agent.tool(made.attempts(1 + u32::try_from(random.below(2)).unwrap(), 50));
+    }
+    if random.below(4) == 0 {
+        agent = agent.max_moves(1 + u32::try_from(random.below(4)).unwrap());
+    }
+    if random.below(5) == 0 {
+        agent = agent.memory_extraction(&subjects::failing_workflow());
+    }
+    agent
+}
+
+/// A model that does anything, decided by where it is asked.
+fn random_model(
+    seed: u64,
+) -> Function<impl FnMut(&Request) -> Timed<Result<Reply, hotseat_model::ModelError>> + Send> {
+    Function::new("any", move |request: &Request| {
+        let mut random = Random::of(seed, &request.position.to_string());
+        let delay = Duration::from_millis(random.between(0, 60));
+        if random.below(12) == 0 {
+            let error = hotseat_model::ModelError::new(hotseat_model::ErrorKind::Server, "busy");
+            return Timed { delay, value: Err(error) };
+        }
+        let text = if random.below(3) > 0 { format!("said at {}", request.position) } else { String::new() };
+        let more = request.position.call < 5 && !request.tools.is_empty();
+        let calls = if more { random.below(3) } else { 0 };
+        let tool_calls: Vec<ToolCall> = (0..calls)
+            .map(|index| {
+                let known = random.below(8) > 0;
+                let name = &request.tools[random.below(request.tools.len())].name;
+                let name = if known { name.clone() } else { "unknown".to_string() };
+                let arguments =
+                    if random.below(10) > 0 { json!({"index": index}) } else { json!("no object") };
+                ToolCall { id: format!("call-{index}"), name, arguments }
+            })
+            .collect();
+        let stop = if tool_calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        Timed { delay, value: Ok(Reply { text, tool_calls, stop, ..Reply::default() }) }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_tools_any_script_any_order_keep_every_invariant(shape in any::<u64>(), script in any::<u64>(), seed in any::<u64>()) {
+        let agent = random_persona(shape);
+        let held = |crash: bool| {
+            let options = TestOptions::new(random_model(script)).seed(seed);
+            let options = if crash { options.crashing() } else { options };
+            run_test_conversation(&agent, ["one", "two", "three"], options).unwrap()
+        };
+        let result = held(false);
+        prop_assert!(matches!(result.status, RunStatus::Completed | RunStatus::Failed), "{:?}", result.waiting);
+        let options = InvariantOptions { allow_failed_turns: true, deny_tool_failures: false };
+        let found: Vec<String> = check_invariants(&result.trace, options).iter().map(|violation| {
+            format!("{violation}\n{}", hotseat_trace::around(&result.trace, violation.sequences.last().copied().unwrap_or(1)))
+        }).collect();
+        prop_assert!(found.is_empty(), "{}", found.join("\n"));
+        for request in &result.requests {
+            // Every call of an assistant message has exactly one result, in the messages right after it.
+            for (index, message) in request.messages.iter().enumerate() {
+                let hotseat_model::Message::Assistant { tool_calls, .. } = message else { continue };
+                let answers: Vec<&str> = request.messages[index + 1..].iter().map_while(|next| match next {
+                    hotseat_model::Message::Tool(result) => Some(result.call_id.as_str()),
+                    _ => None,
+                }).collect();
+                let asked: Vec<&str> = tool_calls.iter().map(|call| call.id.as_str()).collect();
+                prop_assert_eq!(answers, asked);
+            }
+        }
+        if seed % 8 == 0 {
+            prop_assert_eq!(result.trace.to_jsonl().unwrap(), held(true).trace.to_jsonl().unwrap());
+        }
+    }
+}

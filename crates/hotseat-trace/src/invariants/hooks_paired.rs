@@ -1,0 +1,34 @@
+//! Every run of context assembly and memory extraction has one outcome.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Found, InvariantOptions};
+use crate::{Payload, View};
+
+pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+    let mut open: BTreeMap<Arc<str>, (Arc<str>, u64)> = BTreeMap::new();
+    for record in view.records() {
+        let run = match &record.payload {
+            Payload::ContextAssemblyStarted(p) | Payload::MemoryExtractionStarted(p) => {
+                open.insert(p.run_id.clone(), (p.turn_id.clone(), record.sequence));
+                continue;
+            }
+            // A cancelled turn ends while its workflow runs.
+            Payload::TurnFailed(p) => {
+                open.retain(|_, (turn, _)| *turn != p.turn_id);
+                continue;
+            }
+            Payload::ContextAssemblyCompleted(p) => &p.run_id,
+            Payload::MemoryExtractionCompleted(p) => &p.run_id,
+            Payload::ContextAssemblyFailed(p) | Payload::MemoryExtractionFailed(p) => &p.run_id,
+            _ => continue,
+        };
+        if open.remove(run).is_none() {
+            found.add(format!("run {run} ended without having started"), [record.sequence]);
+        }
+    }
+    for (run, (_, sequence)) in open {
+        found.add(format!("run {run} has no outcome"), [sequence]);
+    }
+}

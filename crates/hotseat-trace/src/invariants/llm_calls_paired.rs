@@ -1,0 +1,35 @@
+//! Every model call has one outcome, and a turn has at most one call open.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Found, InvariantOptions};
+use crate::{Payload, View};
+
+pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+    let mut open: BTreeMap<Arc<str>, u64> = BTreeMap::new();
+    for record in view.records() {
+        match &record.payload {
+            Payload::LlmCallStarted(p) => {
+                if let Some(before) = open.insert(p.turn_id.clone(), record.sequence) {
+                    found.add(
+                        format!("turn {} has two model calls at once", p.turn_id),
+                        [before, record.sequence],
+                    );
+                }
+            }
+            Payload::LlmCallCompleted(_) | Payload::LlmCallFailed(_) => {
+                let turn = record.payload.turn_id();
+                if turn.and_then(|turn| open.remove(turn)).is_none() {
+                    found.add("the outcome of a model call has no start".to_string(), [record.sequence]);
+                }
+            }
+            // A cancelled turn ends while its model call runs.
+            Payload::TurnFailed(p) => drop(open.remove(&p.turn_id)),
+            _ => {}
+        }
+    }
+    for (turn, sequence) in open {
+        found.add(format!("a model call of turn {turn} has no outcome"), [sequence]);
+    }
+}

@@ -1,0 +1,12 @@
+//! Memory is extracted from every completed turn.
+
+use super::{Found, InvariantOptions};
+use crate::View;
+
+pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+    for end in view.turns().completions() {
+        if view.memory_extraction().for_turn(&end.turn_id).is_empty() {
+            found.add(format!("no memory extraction for turn {}", end.turn_id), [end.sequence]);
+        }
+    }
+}

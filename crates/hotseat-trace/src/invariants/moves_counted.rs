@@ -1,0 +1,20 @@
+//! The moves of a turn are numbered from 0, in the order in which they were recorded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Found, InvariantOptions};
+use crate::View;
+
+pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+    let mut next: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+    for entry in view.moves().all() {
+        let expected = next.entry(entry.turn_id.clone()).or_default();
+        if entry.payload.sequence != *expected {
+            let message =
+                format!("move {} has the number {}, not {expected}", entry.move_id, entry.payload.sequence);
+            found.add(message, [entry.sequence]);
+        }
+        *expected = entry.payload.sequence + 1;
+    }
+}

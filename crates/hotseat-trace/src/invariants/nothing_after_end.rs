@@ -1,0 +1,24 @@
+//! A turn ends once, and nothing of it comes after its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Found, InvariantOptions};
+use crate::{Payload, View};
+
+pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+    let mut ended: BTreeMap<Arc<str>, u64> = BTreeMap::new();
+    for record in view.records() {
+        if matches!(record.payload, Payload::InputIgnored(_) | Payload::RuntimeError(_)) {
+            continue;
+        }
+        let Some(turn) = record.payload.turn_id() else { continue };
+        if let Some(end) = ended.get(turn) {
+            let message = format!("{} comes after the end of turn {turn}", record.payload.type_name());
+            found.add(message, [*end, record.sequence]);
+        }
+        if matches!(record.payload, Payload::TurnCompleted(_) | Payload::TurnFailed(_)) {
+            ended.insert(turn.clone(), record.sequence);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! A completed turn has no operation that is still running.
+
+use super::{Found, InvariantOptions};
+use crate::View;
+
+pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+    for end in view.turns().completions() {
+        for call in view.tools().for_turn(&end.turn_id) {
+            let settled = view.tools().call(&call.tool_call_id).and_then(|run| run.outcome);
+            let before = settled.is_some_and(|outcome| match outcome {
+                crate::Outcome::Completed(p) => p.sequence < end.sequence,
+                crate::Outcome::Failed(p) => p.sequence < end.sequence,
+            });
+            if !before {
+                let message =
+                    format!("turn {} completed while {} was running", end.turn_id, call.tool_call_id);
+                found.add(message, [call.sequence, end.sequence]);
+            }
+        }
+    }
+}

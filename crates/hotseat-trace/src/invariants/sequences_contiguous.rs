@@ -1,0 +1,13 @@
+//! Sequence numbers rise by one: nothing is missing and nothing is there twice.
+
+use super::Found;
+use crate::Trace;
+
+pub(super) fn check(trace: &Trace, found: &mut Found) {
+    for pair in trace.all().windows(2) {
+        let (before, after) = (pair[0].sequence, pair[1].sequence);
+        if after != before + 1 {
+            found.add(format!("sequence {before} is followed by {after}"), [before, after]);
+        }
+    }
+}

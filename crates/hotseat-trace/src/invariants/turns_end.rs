@@ -1,0 +1,18 @@
+//! Every turn that began ends, completed or failed.
+
+use super::{Found, InvariantOptions};
+use crate::{TurnStatus, View};
+
+pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+    for start in view.turns().starts() {
+        let statuses = view.turns().status_transitions(&start.turn_id);
+        if !matches!(statuses.last(), Some(TurnStatus::Completed | TurnStatus::Failed)) {
+            let chain: Vec<_> = statuses.into_iter().map(TurnStatus::name).collect();
+            let chain = chain.join(" → ");
+            found.add(
+                format!("turn {} did not reach a terminal state: {chain}", start.turn_id),
+                [start.sequence],
+            );
+        }
+    }
+}

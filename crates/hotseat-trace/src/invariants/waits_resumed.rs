@@ -1,0 +1,18 @@
+//! Every wait of a turn is followed by one resumption with the same operation, unless the turn failed.
+
+use super::{Found, InvariantOptions};
+use crate::View;
+
+pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+    for turn in view.turns().ids() {
+        let failed = view.turns().failure(turn).is_some();
+        for wait in view.turns().waits(turn) {
+            let resumes = view.turns().resumes(turn);
+            let count = resumes.iter().filter(|resume| resume.operation_id == wait.operation_id).count();
+            if count > 1 || (count == 0 && !failed) {
+                let message = format!("the wait for {} was resumed {count} times", wait.operation_id);
+                found.add(message, [wait.sequence]);
+            }
+        }
+    }
+}

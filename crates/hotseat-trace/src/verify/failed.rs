@@ -1,0 +1,30 @@
+//! At least one turn failed as described.
+
+use super::Mismatch;
+use crate::View;
+
+/// How a turn failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailedSpec {
+    /// Which turn; any if there is none.
+    pub turn: Option<String>,
+    /// With this code.
+    pub code: Option<String>,
+    /// With this in its message.
+    pub message_contains: Option<String>,
+}
+
+pub(super) fn find(view: &View<'_>, spec: &FailedSpec) -> Vec<Mismatch> {
+    let failures = view.turns().failures();
+    let fits = failures.iter().any(|failure| {
+        spec.turn.as_ref().is_none_or(|turn| *turn == *failure.turn_id)
+            && spec.code.as_ref().is_none_or(|code| failure.error.code.as_ref() == Some(code))
+            && spec.message_contains.as_ref().is_none_or(|part| failure.error.message.contains(part))
+    });
+    if fits {
+        return Vec::new();
+    }
+    let found: Vec<_> = failures.iter().map(|failure| format!("{:?}", failure.error)).collect();
+    let found = if found.is_empty() { "no failed turn".to_string() } else { found.join(", ") };
+    vec![Mismatch::new(format!("a failed turn: {spec:?}"), found)]
+}
