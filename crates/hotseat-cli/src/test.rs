@@ -76,7 +76,8 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
     };
     let ended = runtime.block_on(async {
         let (wishes, control) = watch::channel(Control::Run);
-        let signals = Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
+        let signals =
+            Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
         tokio::select! {
             ended = hold_all(&plan, &project, outside, &http, options, control, &mut reporters) => ended,
             // The person at the keyboard has asked three times. What is dropped here ends its processes.

@@ -54,7 +54,8 @@ fn blocks(file: &Path) -> Vec<Block> {
 
 fn pages() -> Vec<PathBuf> {
     let docs = fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+    let mut pages: Vec<PathBuf> =
+        docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
     pages.push(repository().join("README.md"));
     pages.sort();
     pages
@@ -106,7 +107,8 @@ fn the_commands_in_the_documentation_run() {
             // The example starts its agent by cargo, which wants the whole environment.
             let run = Command::new(HOTSEAT).args(&arguments).current_dir(folder).output().unwrap();
             let expected = if comment == "fails" { 1 } else { 0 };
-            let shown = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+            let shown =
+                String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
             assert_eq!(run.status.code(), Some(expected), "{}: {command}\n{shown}", block.place);
             ran.push(command.to_string());
         }
@@ -125,6 +127,9 @@ fn the_schemas_and_reference_pages_are_up_to_date() {
         let made = Workspace::new().run(HOTSEAT, arguments);
         let committed = fs::read_to_string(repository().join(file)).unwrap_or_default();
         let command = arguments.join(" ");
-        assert!(made.stdout == committed, "{file} is not what `hotseat {command}` prints: run scripts/generate");
+        assert!(
+            made.stdout == committed,
+            "{file} is not what `hotseat {command}` prints: run scripts/generate"
+        );
     }
 }

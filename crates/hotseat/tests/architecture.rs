@@ -24,7 +24,8 @@ fn uses(folder: &Path, found: &mut Vec<String>) {
         }
         let text = fs::read_to_string(&path).unwrap();
         for (at, _) in text.match_indices("crate::") {
-            let name: String = text[at + 7..].chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+            let name: String =
+                text[at + 7..].chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
             found.push(name);
         }
     }
@@ -47,7 +48,10 @@ fn the_arrows_between_the_folders_are_those_of_the_map() {
         uses(&root.join(folder), &mut found);
         for name in found {
             let own = name == *folder;
-            assert!(own || allowed.contains(&name.as_str()), "{folder} uses {name}, which the map does not allow");
+            assert!(
+                own || allowed.contains(&name.as_str()),
+                "{folder} uses {name}, which the map does not allow"
+            );
         }
     }
 }

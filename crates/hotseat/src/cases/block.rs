@@ -1,8 +1,8 @@
 //! Assert blocks: from the mapping that people write to checks, with what is inherited.
 
 use crate::checks::{
-    After, ArgumentPatterns, ArgumentsNever, CallFilter, CallForbidden, Check, CheckKind, Count, Idle, MaxDuration, MaxIdle,
-    Pattern, ResultNever, Text, TextMatch, ToolCount,
+    After, ArgumentPatterns, ArgumentsNever, CallFilter, CallForbidden, Check, CheckKind, Count, Idle,
+    MaxDuration, MaxIdle, Pattern, ResultNever, Text, TextMatch, ToolCount,
 };
 use crate::document::{Diagnostic, Diagnostics, Map, Place, View};
 
@@ -237,7 +237,8 @@ pub(super) fn pattern(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Patt
     match Pattern::compile(view.text()?) {
         Ok(pattern) => Some(pattern),
         Err(words) => {
-            mistakes.push(Diagnostic::new(format!("this pattern does not compile: {words}")).at(view.place()));
+            mistakes
+                .push(Diagnostic::new(format!("this pattern does not compile: {words}")).at(view.place()));
             None
         }
     }

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::block::{Block, pattern};
 use super::limits::millis;
-use super::suite::Decoding;
 use super::script::{client_tools, interrupt_answers};
 use super::shape::{CASE, EXPECTED_ERROR, HOOK, TURN};
+use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, Pattern};
 use crate::document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
@@ -117,11 +117,7 @@ impl Case {
     ///
     /// # Errors
     /// Every mistake of the document.
-    pub fn read(
-        source: &Arc<Source>,
-        node: Node,
-        decoding: Decoding<'_>,
-    ) -> Result<Case, Diagnostics> {
+    pub fn read(source: &Arc<Source>, node: Node, decoding: Decoding<'_>) -> Result<Case, Diagnostics> {
         let Decoding { inherited, environment, redactor } = decoding;
         let mut mistakes = Diagnostics::new();
         check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
@@ -167,7 +163,9 @@ impl Case {
         Ok(Hook {
             command: texts.map(str::to_string).collect(),
             timeout: map.integer("timeout_ms").map_or(Duration::from_secs(30), millis),
-            env: env.filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string()))).collect(),
+            env: env
+                .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
+                .collect(),
             cwd: map.text("cwd").map(PathBuf::from),
         })
     }

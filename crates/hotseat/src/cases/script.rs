@@ -58,7 +58,8 @@ pub fn interrupt_answers(turn: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Inte
                 continue;
             }
             (false, None) => {
-                let diagnostic = Diagnostic::new("an answer needs a `payload`, or `status: cancelled`").at(entry.place());
+                let diagnostic =
+                    Diagnostic::new("an answer needs a `payload`, or `status: cancelled`").at(entry.place());
                 mistakes.push(diagnostic);
                 continue;
             }

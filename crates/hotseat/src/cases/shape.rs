@@ -14,7 +14,11 @@ pub static CASE: Shape = Shape {
     doc: "One test: a conversation and what is asserted of it. A file holds one case, or several separated by `---`.",
     fields: &[
         Field::required("name", Kind::NonEmptyText, "What the case is called in reports."),
-        Field::optional("id", Kind::NonEmptyText, "A short name that stays when `name` changes. Default: `name`."),
+        Field::optional(
+            "id",
+            Kind::NonEmptyText,
+            "A short name that stays when `name` changes. Default: `name`.",
+        ),
         Field::optional(
             "version",
             Kind::OneOf(&[Kind::Choice(&["1", "1.0"]), Kind::Integer { min: 1, max: 1 }]),
@@ -27,23 +31,47 @@ pub static CASE: Shape = Shape {
             "`true`, or the reason, to leave the case out of runs.",
         ),
         Field::optional("timeout_ms", MILLISECONDS, "How long all turns together may take."),
-        Field::optional("hooks", Kind::List(&Kind::Shape(&HOOK)), "Commands that run before the first turn, in order."),
+        Field::optional(
+            "hooks",
+            Kind::List(&Kind::Shape(&HOOK)),
+            "Commands that run before the first turn, in order.",
+        ),
         Field::required(
             "turns",
             Kind::NonEmptyList(&Kind::Shape(&TURN)),
             "What the user says, turn by turn. The next turn is sent when the agent is done with the one before.",
         ),
-        Field::optional("assert", ASSERT_KIND, "What is asserted of the whole conversation, once, after its last turn."),
+        Field::optional(
+            "assert",
+            ASSERT_KIND,
+            "What is asserted of the whole conversation, once, after its last turn.",
+        ),
         Field::optional("turn_assert", ASSERT_KIND, "What is asserted of every turn of this case."),
         Field::optional(
             "tools",
             Kind::List(&Kind::Shape(&CLIENT_TOOL)),
             "Client-side tools that are offered to the agent, beside those of the target; the same name replaces.",
         ),
-        Field::optional("threadId", Kind::NonEmptyText, "Id of the conversation. Default: the target's, or a fresh one."),
-        Field::optional("state", Kind::Json, "The shared state before the first turn. Default: the target's."),
-        Field::optional("context", Kind::List(&Kind::Shape(&CONTEXT)), "Context entries. Default: the target's."),
-        Field::optional("forwardedProps", Kind::JsonMap, "What is forwarded to the agent. Default: the target's."),
+        Field::optional(
+            "threadId",
+            Kind::NonEmptyText,
+            "Id of the conversation. Default: the target's, or a fresh one.",
+        ),
+        Field::optional(
+            "state",
+            Kind::Json,
+            "The shared state before the first turn. Default: the target's.",
+        ),
+        Field::optional(
+            "context",
+            Kind::List(&Kind::Shape(&CONTEXT)),
+            "Context entries. Default: the target's.",
+        ),
+        Field::optional(
+            "forwardedProps",
+            Kind::JsonMap,
+            "What is forwarded to the agent. Default: the target's.",
+        ),
     ],
 };
 
@@ -57,8 +85,12 @@ pub static HOOK: Shape = Shape {
             Kind::NonEmptyList(&Kind::Text),
             "The program and its arguments. No shell is involved: nothing is expanded.",
         ),
-        Field::optional("timeout_ms", MILLISECONDS, "How long it may run before it and its children are killed.")
-            .default("30000"),
+        Field::optional(
+            "timeout_ms",
+            MILLISECONDS,
+            "How long it may run before it and its children are killed.",
+        )
+        .default("30000"),
         Field::optional("env", Kind::Map(&Kind::Text), "Environment variables added for it."),
         Field::optional(
             "cwd",
@@ -75,8 +107,16 @@ pub static TURN: Shape = Shape {
     fields: &[
         Field::required("user", Kind::Text, "What the user says."),
         Field::optional("type", Kind::Choice(&["user"]), "Who speaks."),
-        Field::optional("assert", ASSERT_KIND, "What is asserted of this turn alone, right after it. If it fails, no further turn is sent."),
-        Field::optional("timeout_ms", MILLISECONDS, "How long the turn may take. Default: the target's `timeout_ms`."),
+        Field::optional(
+            "assert",
+            ASSERT_KIND,
+            "What is asserted of this turn alone, right after it. If it fails, no further turn is sent.",
+        ),
+        Field::optional(
+            "timeout_ms",
+            MILLISECONDS,
+            "How long the turn may take. Default: the target's `timeout_ms`.",
+        ),
         Field::optional(
             "expect_error",
             Kind::OneOf(&[Kind::Pattern, Kind::Shape(&EXPECTED_ERROR)]),
@@ -109,8 +149,12 @@ pub static INTERRUPT_ANSWER: Shape = Shape {
         Field::optional("message", Kind::Pattern, "Only for interrupts whose message fits this."),
         Field::optional("tool", Kind::NonEmptyText, "Only for interrupts that hold up a call of this tool."),
         Field::optional("payload", Kind::Json, "Resolves the interrupt with this."),
-        Field::optional("status", Kind::Choice(&["resolved", "cancelled"]), "`cancelled` refuses, without a payload.")
-            .default("resolved"),
+        Field::optional(
+            "status",
+            Kind::Choice(&["resolved", "cancelled"]),
+            "`cancelled` refuses, without a payload.",
+        )
+        .default("resolved"),
         Field::optional("once", Kind::Bool, "Used for one interrupt only.").default("false"),
     ],
 };
@@ -161,9 +205,17 @@ pub static ASSERT: Shape = Shape {
     name: "Assert",
     doc: "Assertions; all of them must hold. Lists add to what is inherited, limits replace it, `false` drops it.",
     fields: &[
-        Field::optional("tools", Kind::OneOf(&[Kind::False, Kind::Shape(&TOOLS)]), "What is asserted of tool calls."),
+        Field::optional(
+            "tools",
+            Kind::OneOf(&[Kind::False, Kind::Shape(&TOOLS)]),
+            "What is asserted of tool calls.",
+        ),
         Field::optional("timing", Kind::OneOf(&[Kind::False, Kind::Shape(&TIMING)]), "How long it may take."),
-        Field::optional("text", Kind::OneOf(&[Kind::False, Kind::Shape(&TEXT)]), "What is asserted of the agent's words."),
+        Field::optional(
+            "text",
+            Kind::OneOf(&[Kind::False, Kind::Shape(&TEXT)]),
+            "What is asserted of the agent's words.",
+        ),
     ],
 };
 
@@ -173,7 +225,11 @@ pub static TOOLS: Shape = Shape {
     doc: "What is asserted of tool calls. Tool names are compared exactly.",
     fields: &[
         Field::optional("forbid", NAMES, "Tools that are never called."),
-        Field::optional("require", Kind::List(&Kind::Shape(&REQUIRE)), "Tools that are called; each entry is judged on its own."),
+        Field::optional(
+            "require",
+            Kind::List(&Kind::Shape(&REQUIRE)),
+            "Tools that are called; each entry is judged on its own.",
+        ),
         Field::optional("forbid_calls", Kind::List(&Kind::Shape(&FORBID_CALL)), "Calls that are never made."),
     ],
 };
@@ -185,11 +241,27 @@ pub static REQUIRE: Shape = Shape {
     fields: &[
         Field::required("name", Kind::NonEmptyText, "Name of the tool."),
         Field::optional("count", Kind::Shape(&COUNT), "How many calls there are. Default: at least one."),
-        Field::optional("args_match", ARGUMENTS, "Patterns by argument. Paths lead inside: `cart.items.0.sku`."),
-        Field::optional("args_not_match", ARGUMENTS, "No call that fits `args_match` has an argument that fits one of these."),
+        Field::optional(
+            "args_match",
+            ARGUMENTS,
+            "Patterns by argument. Paths lead inside: `cart.items.0.sku`.",
+        ),
+        Field::optional(
+            "args_not_match",
+            ARGUMENTS,
+            "No call that fits `args_match` has an argument that fits one of these.",
+        ),
         Field::optional("result_match", PATTERNS, "The result fits; objects are matched as compact JSON."),
-        Field::optional("result_not_match", PATTERNS, "No call that fits `args_match` has a result that fits."),
-        Field::optional("after", Kind::NonEmptyText, "Each counted call began after a call of this tool had begun. With its own name: it is called again."),
+        Field::optional(
+            "result_not_match",
+            PATTERNS,
+            "No call that fits `args_match` has a result that fits.",
+        ),
+        Field::optional(
+            "after",
+            Kind::NonEmptyText,
+            "Each counted call began after a call of this tool had begun. With its own name: it is called again.",
+        ),
     ],
 };
 
@@ -220,8 +292,16 @@ pub static TIMING: Shape = Shape {
     name: "Timing",
     doc: "How long it may take, on a monotonic clock. A limit itself is allowed.",
     fields: &[
-        Field::optional("max_duration_ms", MILLISECONDS, "The turn, or the whole conversation. A turn is given up when it is over."),
-        Field::optional("max_gap_ms", MILLISECONDS, "Idle time between two tool calls. A running tool is not idle."),
+        Field::optional(
+            "max_duration_ms",
+            MILLISECONDS,
+            "The turn, or the whole conversation. A turn is given up when it is over.",
+        ),
+        Field::optional(
+            "max_gap_ms",
+            MILLISECONDS,
+            "Idle time between two tool calls. A running tool is not idle.",
+        ),
         Field::optional(
             "max_idle_ms",
             MILLISECONDS,

@@ -96,15 +96,22 @@ impl Names {
 
 /// Decodes documents side by side, in their order.
 fn decode_all(documents: &[Result<Arc<Source>, Diagnostic>], decoding: Decoding<'_>) -> Vec<Decoded> {
-    let decode = |documents: &[Result<Arc<Source>, Diagnostic>]| documents.iter().map(|d| decode(d, decoding)).collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(documents.len() / WORTH_A_THREAD);
+    let decode = |documents: &[Result<Arc<Source>, Diagnostic>]| {
+        documents.iter().map(|d| decode(d, decoding)).collect()
+    };
+    let threads =
+        std::thread::available_parallelism().map_or(1, usize::from).min(documents.len() / WORTH_A_THREAD);
     if threads < 2 {
         return decode(documents);
     }
     std::thread::scope(|scope| {
         let parts = documents.chunks(documents.len().div_ceil(threads));
-        let threads: Vec<_> = parts.map(|part| scope.spawn(move || -> Vec<Decoded> { decode(part) })).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        let threads: Vec<_> =
+            parts.map(|part| scope.spawn(move || -> Vec<Decoded> { decode(part) })).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     })
 }
 

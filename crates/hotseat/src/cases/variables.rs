@@ -37,7 +37,13 @@ enum Part<'t> {
 
 /// Puts values in place of variables in every text below `node`, guided by what may stand where: in a pattern a
 /// value is taken literally; a text that may be any JSON and is one variable as a whole becomes that value.
-pub fn interpolate(node: &mut Node, kind: &Kind, variables: Variables<'_>, source: &Arc<Source>, mistakes: &mut Diagnostics) {
+pub fn interpolate(
+    node: &mut Node,
+    kind: &Kind,
+    variables: Variables<'_>,
+    source: &Arc<Source>,
+    mistakes: &mut Diagnostics,
+) {
     let place = node.place(source);
     match (&mut node.value, kind) {
         (_, Kind::OneOf(kinds)) => {
@@ -65,7 +71,9 @@ pub fn interpolate(node: &mut Node, kind: &Kind, variables: Variables<'_>, sourc
             for entry in entries {
                 let kind = match kind {
                     Kind::Map(kind) => kind,
-                    Kind::Shape(shape) => shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind),
+                    Kind::Shape(shape) => {
+                        shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind)
+                    }
                     _ => &Kind::Json,
                 };
                 interpolate(&mut entry.value, kind, variables, source, mistakes);
@@ -142,7 +150,9 @@ fn given<'v>(part: &Part<'_>, variables: Variables<'v>) -> Option<&'v Json> {
 
 fn undefined(name: &str, variables: Variables<'_>) -> String {
     if variables.environment.contains_key(name) {
-        return format!("variable `{name}` is not defined; for the environment variable write `${{ENV.{name}}}`");
+        return format!(
+            "variable `{name}` is not defined; for the environment variable write `${{ENV.{name}}}`"
+        );
     }
     let known: Vec<&str> = variables.given.keys().map(String::as_str).collect();
     match known.as_slice() {
@@ -177,7 +187,9 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
         let bare = name.strip_prefix("ENV.").unwrap_or(name);
         let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if bare.is_empty() || !bare.chars().all(valid) || bare.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(format!("`${{{name}}}` is not a variable: names have letters, digits and `_`; for the text itself write `$${{`"));
+            return Err(format!(
+                "`${{{name}}}` is not a variable: names have letters, digits and `_`; for the text itself write `$${{`"
+            ));
         }
         parts.push(part);
         rest = &rest[end + 1..];
@@ -193,7 +205,9 @@ fn may_be(value: &Value, kind: &Kind) -> bool {
         Kind::Json => true,
         Kind::Bool | Kind::False => matches!(value, Value::Bool(_)),
         Kind::Integer { .. } | Kind::Number => matches!(value, Value::Number(_)),
-        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => matches!(value, Value::String(_)),
+        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
+            matches!(value, Value::String(_))
+        }
         Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, Value::List(_)),
         Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => matches!(value, Value::Map(_)),
         Kind::OneOf(kinds) => kinds.iter().any(|kind| may_be(value, kind)),
@@ -243,7 +257,8 @@ mod tests {
             ("O".to_string(), json!({"a": 1})),
         ]);
         let redactor = Redactor::new([("N".to_string(), "secret value".to_string())]);
-        let variables = Variables { environment: &environment, given: &given, more_to_come: false, redactor: &redactor };
+        let variables =
+            Variables { environment: &environment, given: &given, more_to_come: false, redactor: &redactor };
         filled(text, kind, variables).map(|filled| match filled {
             Filled::Text(text) => json!(text),
             Filled::Json(json) => json,

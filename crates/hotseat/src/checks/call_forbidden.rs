@@ -21,7 +21,8 @@ impl CallForbidden {
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let made = scope.calls().filter(|(_, call)| self.calls.fits(call));
         let made: Vec<String> = made.map(|(turn, call)| calls::shown(turn, call)).collect();
-        let unanswered = scope.calls().filter(|(_, call)| *call.name == *self.calls.name && call.result.is_none()).count();
+        let unanswered =
+            scope.calls().filter(|(_, call)| *call.name == *self.calls.name && call.result.is_none()).count();
         let actual = match (made.is_empty(), unanswered) {
             (false, _) => listed(&made),
             (true, 0) => "no such call".to_string(),

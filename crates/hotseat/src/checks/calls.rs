@@ -53,7 +53,11 @@ impl CallFilter {
 
     /// What a scope holds of the tool, for whoever looks at a failed check.
     pub fn shown_calls(&self, scope: Scope<'_>) -> Vec<String> {
-        scope.calls().filter(|(_, call)| *call.name == *self.name).map(|(turn, call)| shown(turn, call)).collect()
+        scope
+            .calls()
+            .filter(|(_, call)| *call.name == *self.name)
+            .map(|(turn, call)| shown(turn, call))
+            .collect()
     }
 }
 

@@ -29,7 +29,9 @@ impl MaxIdle {
     pub fn describe(&self) -> String {
         match self.idle {
             Idle::BetweenCalls => format!("at most {} ms between two tool calls", self.limit.as_millis()),
-            Idle::Anywhere => format!("at most {} ms before, between and after tool calls", self.limit.as_millis()),
+            Idle::Anywhere => {
+                format!("at most {} ms before, between and after tool calls", self.limit.as_millis())
+            }
         }
     }
 

@@ -56,7 +56,9 @@ impl Pattern {
         match &self.matcher {
             Matcher::Automaton(automaton) => automaton.is_match(text),
             Matcher::Text { text: wanted, at_start: false, at_end: false } => text.contains(wanted.as_str()),
-            Matcher::Text { text: wanted, at_start: true, at_end: false } => text.starts_with(wanted.as_str()),
+            Matcher::Text { text: wanted, at_start: true, at_end: false } => {
+                text.starts_with(wanted.as_str())
+            }
             Matcher::Text { text: wanted, at_start: false, at_end: true } => text.ends_with(wanted.as_str()),
             Matcher::Text { text: wanted, at_start: true, at_end: true } => text == wanted,
         }
@@ -111,7 +113,9 @@ pub fn escape(text: &str) -> String {
 /// Takes `/expression/flags` apart; everything else is an expression without flags.
 fn split_flags(written: &str) -> (String, &str) {
     let plain = || (written.to_string(), "");
-    let Some((body, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return plain() };
+    let Some((body, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else {
+        return plain();
+    };
     let flags_known = flags.chars().all(|flag| "imsuxgy".contains(flag));
     let mut escaped = false;
     let bare_slash = body.chars().any(|c| {
@@ -160,7 +164,9 @@ mod tests {
 
     #[test]
     fn what_does_not_compile_is_explained() {
-        for (written, words) in [("(unclosed", "unclosed group"), ("(?=x)", "linear time"), (r"(a)\1", "linear time")] {
+        for (written, words) in
+            [("(unclosed", "unclosed group"), ("(?=x)", "linear time"), (r"(a)\1", "linear time")]
+        {
             let error = Pattern::compile(written).unwrap_err();
             assert!(error.contains(words), "{written}: {error}");
         }
@@ -169,7 +175,10 @@ mod tests {
     #[test]
     fn a_plain_text_is_matched_as_its_automaton_would() {
         let texts = ["", "a", "ab", "xab", "abx", "xabx", "ab\n", "\nab", "AB"];
-        for written in ["ab", "^ab", "ab$", "^ab$", r"\Aab\z", "a\\x62", "(?-u)ab", "^$", "/ab/i", "/^ab$/m", "a?b", "(ab)"] {
+        for written in [
+            "ab", "^ab", "ab$", "^ab$", r"\Aab\z", "a\\x62", "(?-u)ab", "^$", "/ab/i", "/^ab$/m", "a?b",
+            "(ab)",
+        ] {
             let pattern = Pattern::compile(written).unwrap();
             let (expression, flags) = split_flags(written);
             let reference = if flags.is_empty() { expression } else { format!("(?{flags}){expression}") };

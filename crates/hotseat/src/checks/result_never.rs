@@ -23,10 +23,15 @@ impl ResultNever {
     }
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let fits = |call: &hotseat_trace::ToolCall| call.result.as_ref().is_some_and(|r| self.pattern.fits(&r.text()));
+        let fits = |call: &hotseat_trace::ToolCall| {
+            call.result.as_ref().is_some_and(|r| self.pattern.fits(&r.text()))
+        };
         let meant = scope.calls().filter(|(_, call)| self.calls.fits(call));
-        let bad: Vec<String> =
-            meant.clone().filter(|(_, call)| fits(call)).map(|(turn, call)| calls::shown(turn, call)).collect();
+        let bad: Vec<String> = meant
+            .clone()
+            .filter(|(_, call)| fits(call))
+            .map(|(turn, call)| calls::shown(turn, call))
+            .collect();
         let (answered, unanswered): (Vec<_>, Vec<_>) = meant.partition(|(_, call)| call.result.is_some());
         let actual = match (bad.is_empty(), answered.len(), unanswered.len()) {
             (false, ..) => listed(&bad),

@@ -37,7 +37,8 @@ impl Text {
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let text = scope.text();
         let passed = self.pattern.fits(&text) == (self.must == TextMatch::Fit);
-        let actual = if text.is_empty() { "it says nothing".to_string() } else { format!("{:?}", cut(&text)) };
+        let actual =
+            if text.is_empty() { "it says nothing".to_string() } else { format!("{:?}", cut(&text)) };
         Decided { passed, actual }
     }
 }

@@ -35,8 +35,14 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
         let fits = |path: &Path| any.iter().any(|glob| glob.is_match(path));
         found.suites.extend(walk(&project.root, folder, fits));
         if found.suites.is_empty() && found.mistakes.is_empty() {
-            let message = format!("no suites: nothing under {} fits {}", shown(&project.root, folder), project.suites.join(", "));
-            found.mistakes.push(Diagnostic::new(message).help("name a file, or run `hotseat init` for a first one"));
+            let message = format!(
+                "no suites: nothing under {} fits {}",
+                shown(&project.root, folder),
+                project.suites.join(", ")
+            );
+            found
+                .mistakes
+                .push(Diagnostic::new(message).help("name a file, or run `hotseat init` for a first one"));
         }
     }
     for written in paths {
@@ -69,14 +75,17 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
     }
     found.suites.sort_by(|a, b| a.path.cmp(&b.path));
     let mut seen = std::collections::HashSet::new();
-    found.suites.retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
+    found
+        .suites
+        .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
     found
 }
 
 fn glob(pattern: &str) -> Result<GlobMatcher, Diagnostic> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| Diagnostic::new(format!("`{pattern}` is not a glob: {error}")))
+    glob.map(|glob| glob.compile_matcher())
+        .map_err(|error| Diagnostic::new(format!("`{pattern}` is not a glob: {error}")))
 }
 
 /// The files below `root` whose path relative to it fits.
@@ -94,6 +103,7 @@ fn walk(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<Suite> 
 /// A path as it is shown: relative to the folder where that is shorter.
 pub fn shown(path: &Path, folder: &Path) -> String {
     let relative = path.strip_prefix(folder).unwrap_or(path);
-    let relative: PathBuf = if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative.to_path_buf() };
+    let relative: PathBuf =
+        if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative.to_path_buf() };
     relative.to_string_lossy().into_owned()
 }

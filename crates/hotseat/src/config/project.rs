@@ -42,9 +42,9 @@ pub struct Project {
 impl Project {
     /// The project file of a folder: the nearest one, walking up.
     pub fn find(folder: &Path) -> Option<PathBuf> {
-        folder.ancestors().find_map(|folder| {
-            FILE_NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
-        })
+        folder
+            .ancestors()
+            .find_map(|folder| FILE_NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file()))
     }
 
     /// A folder without a project file.
@@ -70,8 +70,9 @@ impl Project {
     /// # Errors
     /// Every mistake of the file.
     pub fn read(path: &Path, shown: &str, environment: Environment) -> Result<Project, Diagnostics> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}"))))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}")))
+        })?;
         let source = Source::new(shown, text, 1);
         let mut node = yaml::parse(&source)?;
         let mut mistakes = Diagnostics::new();
@@ -82,7 +83,8 @@ impl Project {
         // Variables of the environment are filled in now; those of hooks when a case has them.
         let given = BTreeMap::new();
         let none = Redactor::default();
-        let variables = Variables { environment: &environment, given: &given, more_to_come: true, redactor: &none };
+        let variables =
+            Variables { environment: &environment, given: &given, more_to_come: true, redactor: &none };
         let written = node.clone();
         interpolate(&mut node, &Kind::Shape(&PROJECT), variables, &source, &mut mistakes);
 
@@ -104,7 +106,8 @@ impl Project {
             suites: if suites.is_empty() { default_suites() } else { suites },
             parallel: map.integer("parallel").and_then(|n| usize::try_from(n).ok()),
             redactor: Redactor::new(
-                named_secrets(&environment, &texts("secrets")).chain(header_variables(&written, &environment)),
+                named_secrets(&environment, &texts("secrets"))
+                    .chain(header_variables(&written, &environment)),
             ),
             header_secrets: header_variables(&written, &environment),
             secrets: texts("secrets"),
@@ -153,7 +156,8 @@ impl Project {
             Some(file) => format!("{file} names no `target`"),
             None => format!("no project file ({}) in this folder or above it", FILE_NAMES[0]),
         };
-        Diagnostic::new(message).help("write the address of the agent under `target: endpoint:`, or run `hotseat init`")
+        Diagnostic::new(message)
+            .help("write the address of the agent under `target: endpoint:`, or run `hotseat init`")
     }
 
     /// What is wrong with the target for a case that has no hooks.
@@ -203,7 +207,9 @@ pub fn named_secrets<'a>(
 /// The environment variables that headers use: that is how secrets come into headers.
 fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let headers = project.get("target").and_then(|target| target.get("headers"));
-    let Some(crate::document::Value::Map(entries)) = headers.map(|headers| &headers.value) else { return Vec::new() };
+    let Some(crate::document::Value::Map(entries)) = headers.map(|headers| &headers.value) else {
+        return Vec::new();
+    };
     let texts = entries.iter().filter_map(|entry| match &entry.value.value {
         crate::document::Value::String(text) => Some(text.as_str()),
         _ => None,

@@ -17,8 +17,12 @@ pub static PROJECT: Shape = Shape {
             "Which files `hotseat test` runs when it is given none: globs relative to the project file.",
         )
         .default("['**/*.test.yaml', '**/*.test.yml']"),
-        Field::optional("parallel", Kind::Integer { min: 1, max: 10_000 }, "How many conversations are held at once.")
-            .default("8"),
+        Field::optional(
+            "parallel",
+            Kind::Integer { min: 1, max: 10_000 },
+            "How many conversations are held at once.",
+        )
+        .default("8"),
         Field::optional(
             "secrets",
             Kind::List(&Kind::NonEmptyText),
@@ -71,9 +75,15 @@ pub static START: Shape = Shape {
             Kind::NonEmptyList(&Kind::Text),
             "The program and its arguments. No shell is involved.",
         ),
-        Field::optional("ready", Kind::Url, "It is ready when this address answers, with whatever status. Default: `endpoint`."),
-        Field::optional("timeout_ms", MILLISECONDS, "How long it may take until it is ready.").default("60000"),
-        Field::optional("cwd", Kind::NonEmptyText, "Its working folder, relative to the project file.").default("."),
+        Field::optional(
+            "ready",
+            Kind::Url,
+            "It is ready when this address answers, with whatever status. Default: `endpoint`.",
+        ),
+        Field::optional("timeout_ms", MILLISECONDS, "How long it may take until it is ready.")
+            .default("60000"),
+        Field::optional("cwd", Kind::NonEmptyText, "Its working folder, relative to the project file.")
+            .default("."),
         Field::optional("env", Kind::Map(&Kind::Text), "Environment variables added for it."),
     ],
 };

@@ -51,8 +51,14 @@ impl Start {
         let ready = match Url::parse(text) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
             _ => {
-                let diagnostic = Diagnostic::new(format!("`{text}` is not an address that can be asked whether the agent is ready"));
-                mistakes.push(diagnostic.at(place).help("it is asked before any hook runs, so it can use `${ENV.NAME}` only"));
+                let diagnostic = Diagnostic::new(format!(
+                    "`{text}` is not an address that can be asked whether the agent is ready"
+                ));
+                mistakes.push(
+                    diagnostic
+                        .at(place)
+                        .help("it is asked before any hook runs, so it can use `${ENV.NAME}` only"),
+                );
                 return None;
             }
         };
@@ -63,7 +69,9 @@ impl Start {
             ready,
             timeout: map.integer("timeout_ms").map_or(Duration::from_secs(60), millis),
             folder: root.join(map.text("cwd").unwrap_or(".")),
-            env: env.filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string()))).collect(),
+            env: env
+                .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
+                .collect(),
         })
     }
 }
@@ -97,13 +105,16 @@ impl StartedAgent {
         let failed = |message: String| redactor.failure(Failure::new(FailureKind::Unreachable, message));
         let (shown, address) = (start.command.join(" "), without_credentials(&start.ready));
         if http.answers(&start.ready).await {
-            let message = format!("{address} answers before the agent was started: another process has its address");
+            let message =
+                format!("{address} answers before the agent was started: another process has its address");
             return Err(failed(message));
         }
         let mut command = group_command(&start.command, environment);
         command.envs(&start.env).current_dir(&start.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
         let group = Group::of(&child);
         let output = Output::default();
         let mut readers = Vec::new();
@@ -118,12 +129,14 @@ impl StartedAgent {
                 return Ok(agent);
             }
             if let Ok(Some(status)) = agent.child.try_wait() {
-                let message = format!("the agent `{}` ended before it answered at {address} ({status})", agent.shown);
+                let message =
+                    format!("the agent `{}` ended before it answered at {address} ({status})", agent.shown);
                 return Err(failed(message).with_detail(agent.last_words().await));
             }
             if Instant::now() + pause > until {
                 let waited = start.timeout.as_millis();
-                let message = format!("the agent `{}` did not answer at {address} within {waited} ms", agent.shown);
+                let message =
+                    format!("the agent `{}` did not answer at {address} within {waited} ms", agent.shown);
                 return Err(failed(message).with_detail(agent.last_words().await));
             }
             sleep(pause).await;

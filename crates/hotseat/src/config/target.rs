@@ -12,8 +12,15 @@ use crate::document::{Diagnostic, Diagnostics, Map, View};
 use crate::session::{ClientTool, Timeouts};
 
 /// Header names whose values are secrets, whatever they are made of.
-const SECRET_HEADERS: [&str; 7] =
-    ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token", "x-access-token"];
+const SECRET_HEADERS: [&str; 7] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+    "x-auth-token",
+    "x-access-token",
+];
 
 /// Settings of the target that are the same for every case.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +45,11 @@ pub struct BoundTarget {
 impl TargetSettings {
     pub(super) fn read(map: &Map<'_>) -> Self {
         let limit = |key: &str, default: u64| map.integer(key).map_or(Duration::from_millis(default), millis);
-        let timeouts = Timeouts { turn: limit("timeout_ms", 120_000), idle: limit("idle_timeout_ms", 60_000), case: None };
+        let timeouts = Timeouts {
+            turn: limit("timeout_ms", 120_000),
+            idle: limit("idle_timeout_ms", 60_000),
+            case: None,
+        };
         let text = &map.source().text;
         TargetSettings { timeouts, varies: !references(text).iter().all(|(_, environment)| *environment) }
     }
@@ -72,7 +83,9 @@ impl BoundTarget {
             endpoint,
             headers,
             envelope: match map.text("envelope") {
-                Some("copilotkit") => Envelope::CopilotKit { agent_id: map.text("agentId").map(str::to_string) },
+                Some("copilotkit") => {
+                    Envelope::CopilotKit { agent_id: map.text("agentId").map(str::to_string) }
+                }
                 _ => Envelope::None,
             },
             thread_id: map.text("threadId").map(str::to_string),
@@ -141,7 +154,9 @@ fn headers(map: &Map<'_>, mistakes: &mut Diagnostics) -> HeaderMap {
             (Err(_), _) => mistakes.push(Diagnostic::new(format!("`{key}` is not a header name")).at(place)),
             // The value is not shown: it may be a secret.
             (_, Err(_)) => {
-                mistakes.push(Diagnostic::new(format!("header `{key}` has a line end or control character")).at(place));
+                mistakes.push(
+                    Diagnostic::new(format!("header `{key}` has a line end or control character")).at(place),
+                );
             }
         }
     }
@@ -151,7 +166,8 @@ fn headers(map: &Map<'_>, mistakes: &mut Diagnostics) -> HeaderMap {
 /// Values of headers that are made for secrets.
 fn header_secrets(map: &Map<'_>) -> Vec<(String, String)> {
     let entries = map.get("headers").and_then(View::entries).into_iter().flatten();
-    let made_for_secrets = entries.filter(|(key, ..)| SECRET_HEADERS.contains(&key.to_ascii_lowercase().as_str()));
+    let made_for_secrets =
+        entries.filter(|(key, ..)| SECRET_HEADERS.contains(&key.to_ascii_lowercase().as_str()));
     let values = made_for_secrets.filter_map(|(key, _, view)| {
         let value = view.text()?;
         // `Bearer TOKEN`: the token alone is the secret.
@@ -165,7 +181,17 @@ fn header_secrets(map: &Map<'_>) -> Vec<(String, String)> {
 pub fn is_secret(name: &str, value: &str) -> bool {
     const SHORTEST: usize = 8;
     let name = name.to_ascii_uppercase();
-    let words = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "PRIVATE_KEY", "CREDENTIAL", "ACCESS_KEY"];
+    let words = [
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "APIKEY",
+        "API_KEY",
+        "PRIVATE_KEY",
+        "CREDENTIAL",
+        "ACCESS_KEY",
+    ];
     value.len() >= SHORTEST && words.iter().any(|word| name.contains(word))
 }
 

@@ -96,7 +96,10 @@ impl Outside {
         let of_hooks = of_hooks.filter(|(name, value)| named.contains(name) || is_secret(name, value));
         let of_target = of_target.iter().cloned();
         Redactor::new(
-            of_target.chain(named_secrets(environment, named)).chain(self.project.header_secrets()).chain(of_hooks),
+            of_target
+                .chain(named_secrets(environment, named))
+                .chain(self.project.header_secrets())
+                .chain(of_hooks),
         )
     }
 }
@@ -138,7 +141,10 @@ impl Attempt {
 }
 
 /// Runs the hooks of a case and fills in their variables.
-async fn prepare(selected: &Selected, outside: &Outside) -> Result<(Arc<Case>, BoundTarget, Redactor), Failure> {
+async fn prepare(
+    selected: &Selected,
+    outside: &Outside,
+) -> Result<(Arc<Case>, BoundTarget, Redactor), Failure> {
     let case = &selected.case;
     let mut given = BTreeMap::new();
     let undefined = |found: Diagnostics| {

@@ -131,7 +131,9 @@ impl Dispatch {
     fn reason_not_to_start(&self) -> Option<String> {
         match (self.control, &self.first_failure) {
             (Control::Finish | Control::Cancel, _) => Some("not run: the run was interrupted".to_string()),
-            (Control::Run, Some(case)) if self.options.fail_fast => Some(format!("not run: `{case}` failed (--fail-fast)")),
+            (Control::Run, Some(case)) if self.options.fail_fast => {
+                Some(format!("not run: `{case}` failed (--fail-fast)"))
+            }
             (Control::Run, _) => None,
         }
     }
@@ -246,8 +248,12 @@ fn lost(error: tokio::task::JoinError) -> Failure {
         return Failure::new(FailureKind::Cancelled, "cancelled before it ended");
     }
     let panic = error.into_panic();
-    let words = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Failure::new(FailureKind::TestError, format!("this is a fault of Hotseat: {}", words.unwrap_or("it panicked")))
+    let words =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    Failure::new(
+        FailureKind::TestError,
+        format!("this is a fault of Hotseat: {}", words.unwrap_or("it panicked")),
+    )
 }
 
 /// An agent that was started here and has ended explains why it cannot be reached.

@@ -54,7 +54,11 @@ impl Plan {
     ///
     /// # Errors
     /// Everything that is wrong in any of them.
-    pub fn load(suites: Vec<Suite>, selection: Selection, project: &Project) -> Result<Plan, Vec<Diagnostic>> {
+    pub fn load(
+        suites: Vec<Suite>,
+        selection: Selection,
+        project: &Project,
+    ) -> Result<Plan, Vec<Diagnostic>> {
         let mut plan = Plan {
             suites: suites.into_iter().map(Arc::new).collect(),
             selection,
@@ -89,14 +93,20 @@ impl Plan {
             return;
         }
         self.without_hooks |= case.hooks == 0 && case.skip.is_none();
-        if case.skip.is_none() && case.checks.is_empty() && case.turns.iter().all(|turn| turn.checks.is_empty() && turn.expect_error.is_none()) {
-            let note = Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
+        if case.skip.is_none()
+            && case.checks.is_empty()
+            && case.turns.iter().all(|turn| turn.checks.is_empty() && turn.expect_error.is_none())
+        {
+            let note =
+                Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
             if self.notes.len() < NOTES {
                 self.notes.push(note.at(case.place.clone()));
             }
         }
         match self.selected < KEPT {
-            true => self.kept.push(Selected { index: self.selected, case: Arc::new(case), suite: suite.clone() }),
+            true => {
+                self.kept.push(Selected { index: self.selected, case: Arc::new(case), suite: suite.clone() })
+            }
             false => self.kept = Vec::new(),
         }
         self.selected += 1;
@@ -104,7 +114,10 @@ impl Plan {
 
     /// The selected cases, in order. Those that were not kept are read again; a file that has changed in between
     /// gives what it holds now, and an entry that is no longer a case is left out with its mistakes.
-    pub fn cases<'a>(&'a self, project: &'a Project) -> Box<dyn Iterator<Item = Result<Selected, Vec<Diagnostic>>> + Send + 'a> {
+    pub fn cases<'a>(
+        &'a self,
+        project: &'a Project,
+    ) -> Box<dyn Iterator<Item = Result<Selected, Vec<Diagnostic>>> + Send + 'a> {
         if self.selected == self.kept.len() {
             return Box::new(self.kept.iter().cloned().map(Ok));
         }

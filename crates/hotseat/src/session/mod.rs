@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    CheckVerdict, Conversation, ErrorInfo, Event, Failure, FailureKind, TurnCompleted, TurnFailed, TurnStarted, UserMessage,
-    Verdict,
+    CheckVerdict, Conversation, ErrorInfo, Event, Failure, FailureKind, TurnCompleted, TurnFailed,
+    TurnStarted, UserMessage, Verdict,
 };
 use tokio::time::Instant;
 
@@ -19,7 +19,9 @@ pub use clock::{Clock, wall_millis};
 pub use hook::run_hook;
 pub use recorder::Recorder;
 pub use redact::Redactor;
-pub use script::{AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript};
+pub use script::{
+    AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript,
+};
 
 use crate::adapters::{AgentSession, Input, Limits, TurnError};
 use crate::cases::{Case, ExpectedError, Turn};
@@ -105,7 +107,9 @@ pub async fn hold(
             Err(Some(failure)) => Some(failure),
             Err(None) => {
                 // The limit may be one of the whole conversation; its other checks wait for turns that never come.
-                checks.extend(decide_case(case, &recorder).filter(|checked| checked.check.time_limit().is_some()));
+                checks.extend(
+                    decide_case(case, &recorder).filter(|checked| checked.check.time_limit().is_some()),
+                );
                 assertion_failure(&checks).or_else(|| {
                     let message = "the turn was given up at the limit of `max_duration_ms`";
                     Some(Failure::new(FailureKind::Timeout, message))
@@ -189,13 +193,18 @@ fn judge_end(
                 failed(FailureKind::Assertion, message)
             }
         },
-        (Ok(()), Some(expected)) => {
-            failed(FailureKind::Assertion, format!("the agent ended in order; expected was {}", expected.describe()))
-        }
+        (Ok(()), Some(expected)) => failed(
+            FailureKind::Assertion,
+            format!("the agent ended in order; expected was {}", expected.describe()),
+        ),
         (Err(TurnError::Run(error)), Some(expected)) => match expected.fits(&error) {
             true => Ok(()),
             false => {
-                let message = format!("the agent failed with {}; expected was {}", in_words(&error), expected.describe());
+                let message = format!(
+                    "the agent failed with {}; expected was {}",
+                    in_words(&error),
+                    expected.describe()
+                );
                 failed(FailureKind::Assertion, message)
             }
         },
@@ -248,7 +257,11 @@ fn deadline(case: &Case, turn: &Turn, timeouts: Timeouts, started: Instant) -> (
 
 fn decide_case<'a>(case: &'a Case, recorder: &'a Recorder) -> impl Iterator<Item = Checked> + 'a {
     let scope = recorder.conversation().scope();
-    case.checks.iter().map(move |check| Checked { check: check.clone(), turn: None, verdict: check.decide(scope) })
+    case.checks.iter().map(move |check| Checked {
+        check: check.clone(),
+        turn: None,
+        verdict: check.decide(scope),
+    })
 }
 
 /// The failure of an attempt in which checks do not hold; none when all do.
@@ -260,7 +273,10 @@ fn assertion_failure(checks: &[Checked]) -> Option<Failure> {
         n => format!("{n} checks do not hold; the first: {}", first.verdict.expected),
     };
     let detail = failed.iter().map(|checked| {
-        format!("{}: expected {}; found {}", checked.check.place, checked.verdict.expected, checked.verdict.actual)
+        format!(
+            "{}: expected {}; found {}",
+            checked.check.place, checked.verdict.expected, checked.verdict.actual
+        )
     });
     Some(Failure::new(FailureKind::Assertion, message).with_detail(detail.collect::<Vec<_>>().join("\n")))
 }
@@ -274,7 +290,9 @@ impl ExpectedError {
 
     fn describe(&self) -> String {
         match (&self.message, &self.code) {
-            (Some(message), Some(code)) => format!("an error that fits {message} with a code that fits {code}"),
+            (Some(message), Some(code)) => {
+                format!("an error that fits {message} with a code that fits {code}")
+            }
             (Some(message), None) => format!("an error that fits {message}"),
             (None, Some(code)) => format!("an error with a code that fits {code}"),
             (None, None) => "an error".to_string(),

@@ -20,7 +20,13 @@ impl Recorder {
     /// A recorder with an empty trace. `keep_events` keeps the events themselves and not only what they amount to.
     pub fn new(redactor: Redactor, keep_events: bool) -> Self {
         let events = keep_events.then(Vec::new);
-        Recorder { clock: Clock::start(), redactor, sequence: 0, conversation: Conversation::default(), events }
+        Recorder {
+            clock: Clock::start(),
+            redactor,
+            sequence: 0,
+            conversation: Conversation::default(),
+            events,
+        }
     }
 
     /// What has passed since the session was opened.

@@ -87,7 +87,8 @@ impl Redactor {
         let mut by_id: Vec<(Option<String>, Vec<usize>)> = Vec::new();
         for (place, event) in events.iter().enumerate() {
             let Some(raw) = delta(event) else { continue };
-            let id = ["messageId", "toolCallId"].iter().find_map(|key| raw.get(key)?.as_str()).map(str::to_string);
+            let id =
+                ["messageId", "toolCallId"].iter().find_map(|key| raw.get(key)?.as_str()).map(str::to_string);
             // A chunk without an id goes on with what the last one belongs to.
             let known = by_id.iter_mut().rfind(|(known, _)| id.is_none() || *known == id);
             match known {
@@ -96,7 +97,8 @@ impl Redactor {
             }
         }
         for (_, places) in by_id {
-            let whole: String = places.iter().filter_map(|&place| delta(&events[place])?.get("delta")?.as_str()).collect();
+            let whole: String =
+                places.iter().filter_map(|&place| delta(&events[place])?.get("delta")?.as_str()).collect();
             let Cow::Owned(clean) = self.text(&whole) else { continue };
             let mut pieces = std::iter::once(clean).chain(std::iter::repeat_with(String::new));
             for place in places {
@@ -148,12 +150,16 @@ mod tests {
             origin: Default::default(),
         };
         let Payload::ToolCompleted(clean) = redactor.payload(payload.into()) else { panic!("another type") };
-        assert_eq!(clean.output, json!({"a [redacted:TOKEN]": ["[redacted:TOKEN]", "{\"t\":\"[redacted:TOKEN]\"}"]}));
+        assert_eq!(
+            clean.output,
+            json!({"a [redacted:TOKEN]": ["[redacted:TOKEN]", "{\"t\":\"[redacted:TOKEN]\"}"]})
+        );
     }
 
     #[test]
     fn values_that_would_mangle_every_text_are_let_through() {
-        let redactor = Redactor::new([("PORT".to_string(), "1".to_string()), ("EMPTY".to_string(), String::new())]);
+        let redactor =
+            Redactor::new([("PORT".to_string(), "1".to_string()), ("EMPTY".to_string(), String::new())]);
         assert_eq!(redactor.text("order 1 of 11"), "order 1 of 11");
     }
 }

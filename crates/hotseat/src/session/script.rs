@@ -101,9 +101,9 @@ impl TurnScript {
 
     /// The tools as agents are told of them.
     pub fn tools_as_json(&self) -> Value {
-        let tools = self.tools.iter().map(|tool| {
-            json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
-        });
+        let tools = self.tools.iter().map(
+            |tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}),
+        );
         Value::Array(tools.collect())
     }
 
@@ -115,7 +115,9 @@ impl TurnScript {
     /// What the client answers a call; none when nothing fits.
     pub fn tool_reply(&mut self, name: &str, arguments: &Value) -> Option<ToolReply> {
         let (tool, used) = self.tools.iter().zip(&mut self.used_tools).find(|(tool, _)| tool.name == name)?;
-        let fits = |answer: &ToolAnswer, used: usize| !(answer.once && used > 0) && answer.arguments.all_fit(arguments);
+        let fits = |answer: &ToolAnswer, used: usize| {
+            !(answer.once && used > 0) && answer.arguments.all_fit(arguments)
+        };
         let place = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
         used[place] += 1;
         Some(tool.answers[place].reply.clone())
@@ -138,6 +140,10 @@ impl TurnScript {
 
     /// The answers to interrupts of this turn that were never asked for.
     pub fn unused(&self) -> impl Iterator<Item = &InterruptAnswer> {
-        self.interrupts.iter().zip(&self.used_interrupts).filter(|(_, used)| **used == 0).map(|(answer, _)| answer)
+        self.interrupts
+            .iter()
+            .zip(&self.used_interrupts)
+            .filter(|(_, used)| **used == 0)
+            .map(|(answer, _)| answer)
     }
 }

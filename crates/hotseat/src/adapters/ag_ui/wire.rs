@@ -273,7 +273,8 @@ impl<'a> Head<'a> {
         let rest = text.strip_prefix("{\"type\":")?;
         let rest = rest.strip_prefix(' ').unwrap_or(rest).strip_prefix('"')?;
         let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c == '_'))?;
-        let plain = rest[end..].starts_with('"') && KNOWN.contains(&&rest[..end]) && !text.contains("subagentRunId");
+        let plain =
+            rest[end..].starts_with('"') && KNOWN.contains(&&rest[..end]) && !text.contains("subagentRunId");
         plain.then(|| Head { r#type: Cow::Borrowed(&rest[..end]), subagent_run_id: Tag::Absent })
     }
 }
