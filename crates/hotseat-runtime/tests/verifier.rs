@@ -73,11 +73,14 @@ fn agents_and_failures_are_as_expected() {
     assert!(verify(&apart.trace).failed(spec).run().is_err());
 }
 
+/// Adds an expectation.
+type Expect = fn(Verifier<'_>) -> Verifier<'_>;
+
 #[test]
 fn every_check_can_fail() {
     let result = subjects::sync_tool().run();
     let trace = &result.trace;
-    let checks: [(&str, fn(Verifier<'_>) -> Verifier<'_>); 12] = [
+    let checks: [(&str, Expect); 12] = [
         ("count", |v| v.with_turns(TurnsSpec { count: Some(2), ..TurnsSpec::default() })),
         ("before", |v| {
             v.with_turns(TurnsSpec {
