@@ -14,11 +14,22 @@ use kit::subjects;
 use proptest::prelude::*;
 use serde_json::json;
 
-#[test]
-fn every_foundation_conversation_holds_under_a_thousand_seeds_and_crashes() {
-    for (name, test) in subjects::all() {
-        test.sweep(1000, |result| assert!(!result.trace.all().is_empty(), "{name}"));
-    }
+/// One test for each foundation conversation, so that they are swept beside each other.
+macro_rules! sweeps {
+    ($($name:ident),+ $(,)?) => {
+        mod a_thousand_seeds_and_crashes {
+            use super::subjects;
+            $(#[test]
+            fn $name() {
+                subjects::$name().sweep(1000, |result| assert!(!result.trace.all().is_empty()));
+            })+
+        }
+    };
+}
+
+sweeps! {
+    greeter, sync_tool, async_tool, multi_turn, parallel, workflow_tool, delegate, loop_in, context_assembly,
+    memory_extraction, moves, tool_failure, context_failure, extraction_failure,
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 pub mod subjects;
 
+use std::sync::Arc;
+
 use hotseat_model::script::{Rule, Script, Scripted};
 use hotseat_runtime::definition::Persona;
 use hotseat_runtime::sim::{RunStatus, TestConversation, TestMessage, TestOptions, run_test_conversation};
@@ -48,14 +50,23 @@ impl Test {
         self
     }
 
-    pub fn model(&self) -> Scripted {
+    /// The script, made once for many conversations.
+    pub fn compiled(&self) -> Arc<Script> {
         let script =
             self.script.iter().cloned().fold(Script::builder("script"), |script, rule| script.rule(rule));
-        Scripted::new(script.build().unwrap())
+        Arc::new(script.build().unwrap())
+    }
+
+    pub fn model(&self) -> Scripted {
+        Scripted::new(self.compiled())
     }
 
     pub fn options(&self) -> TestOptions {
-        let options = TestOptions::new(self.model());
+        self.options_of(self.compiled())
+    }
+
+    fn options_of(&self, script: Arc<Script>) -> TestOptions {
+        let options = TestOptions::new(Scripted::new(script));
         if self.sequential { options.sequential() } else { options }
     }
 
@@ -79,16 +90,17 @@ impl Test {
 
     /// Holds the conversation with many orders of what happens at the same time, and with machines that crash.
     pub fn sweep(&self, seeds: u64, also: impl Fn(&TestConversation)) {
-        let status = self.run().status;
+        let (status, script) = (self.run().status, self.compiled());
+        let options = || self.options_of(script.clone());
         for seed in 0..seeds {
-            let result = self.held(self.options().seed(seed));
+            let result = self.held(options().seed(seed));
             assert_eq!(result.status, status, "seed {seed}: {:?}", result.waiting);
             self.check(&result);
             also(&result);
         }
         for seed in [0, 1, 2, 3] {
-            let smooth = self.held(self.options().seed(seed)).trace.to_jsonl().unwrap();
-            let crashing = self.held(self.options().seed(seed).crashing()).trace.to_jsonl().unwrap();
+            let smooth = self.held(options().seed(seed)).trace.to_jsonl().unwrap();
+            let crashing = self.held(options().seed(seed).crashing()).trace.to_jsonl().unwrap();
             assert_eq!(smooth, crashing, "seed {seed}: a crash leaves no mark");
         }
     }

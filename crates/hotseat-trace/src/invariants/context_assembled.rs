@@ -5,7 +5,7 @@ use crate::View;
 
 pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
     for start in view.turns().starts() {
-        if view.context_assembly().for_turn(&start.turn_id).is_empty() {
+        if !view.context_assembly().starts().iter().any(|assembly| assembly.turn_id == start.turn_id) {
             found.add(format!("no context assembly for turn {}", start.turn_id), [start.sequence]);
         }
     }

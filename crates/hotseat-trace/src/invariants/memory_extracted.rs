@@ -5,7 +5,7 @@ use crate::View;
 
 pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
     for end in view.turns().completions() {
-        if view.memory_extraction().for_turn(&end.turn_id).is_empty() {
+        if !view.memory_extraction().starts().iter().any(|extraction| extraction.turn_id == end.turn_id) {
             found.add(format!("no memory extraction for turn {}", end.turn_id), [end.sequence]);
         }
     }
