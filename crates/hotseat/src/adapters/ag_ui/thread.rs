@@ -20,7 +20,7 @@ pub struct Thread {
     pub turn: ThreadTurn,
     /// Calls by their id on the wire; where a server gave an id twice, the later call.
     pub calls: HashMap<Arc<str>, KnownCall>,
-    /// Other ids that a server's snapshots give to known calls, and the ids by which those are known.
+    /// Other ids that snapshots give to calls of the current turn, and the ids by which those are known.
     pub aliases: HashMap<Arc<str>, Arc<str>>,
     /// How many calls there were, to tell apart those whose id was given twice.
     calls_made: usize,
@@ -147,6 +147,7 @@ impl Thread {
     /// Begins a turn: the user's message joins the history.
     pub fn begin_turn(&mut self, id: Arc<str>, user_message: Arc<str>, text: &str) {
         self.history.push(object(json!({"id": user_message, "role": "user", "content": text})));
+        self.aliases.clear();
         self.turn = ThreadTurn {
             id,
             number: self.turn.number + 1,

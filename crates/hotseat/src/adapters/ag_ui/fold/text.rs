@@ -142,14 +142,15 @@ impl Run<'_> {
             return;
         }
         let open = self.thoughts.iter().any(|thought| thought.id.as_ref() == Some(&e.entity_id));
-        if open || self.thread.any_message(&e.entity_id).is_none() {
-            // Reasoning of which nothing but this may become known; servers ask for a content all the same.
-            let message = self.thread.message(&e.entity_id, "reasoning");
-            message.entry("content").or_insert_with(|| Value::String(String::new()));
-        }
-        if let Some(message) = self.thread.any_message(&e.entity_id) {
+        let known = if open { None } else { self.thread.any_message(&e.entity_id) };
+        if let Some(message) = known {
             message.insert("encryptedValue".to_string(), value);
+            return;
         }
+        // Reasoning of which nothing but this may become known; servers ask for a content all the same.
+        let message = self.thread.message(&e.entity_id, "reasoning");
+        message.entry("content").or_insert_with(|| Value::String(String::new()));
+        message.insert("encryptedValue".to_string(), value);
     }
 
     /// Everything that is being said or thought is complete.
