@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
-
-use super::fields::pattern;
+use super::pattern::Pattern;
 use super::place::Mistakes;
 use super::rule::Conditions;
 use super::tree::shorten;
@@ -18,17 +16,17 @@ pub(super) enum Condition {
     Turn(u32),
     Call(u32),
     Attempt(u32),
-    System(Regex),
+    System(Pattern),
     /// What the user said last.
-    User(Regex),
+    User(Pattern),
     /// The user said something since the model last replied.
     UserIsNew,
     /// Among what came since the model last replied.
-    Notice(Regex),
+    Notice(Pattern),
     /// Among what came since the model last replied.
     ToolResult {
         tool: Option<String>,
-        matches: Option<Regex>,
+        matches: Option<Pattern>,
         failed: Option<bool>,
     },
     Offered(String),
@@ -58,16 +56,17 @@ pub(super) fn compile(written: &Conditions, mistakes: &mut Mistakes) -> Vec<Cond
         conditions.push(Condition::UserIsNew);
     }
     if let Some(written) = &written.system {
-        conditions.extend(pattern(written, "system", mistakes).map(Condition::System));
+        conditions.extend(Pattern::read(written, "system", mistakes).map(Condition::System));
     }
     if let Some(written) = &written.user {
-        conditions.extend(pattern(written, "user", mistakes).map(Condition::User));
+        conditions.extend(Pattern::read(written, "user", mistakes).map(Condition::User));
     }
     if let Some(written) = &written.notice {
-        conditions.extend(pattern(written, "notice", mistakes).map(Condition::Notice));
+        conditions.extend(Pattern::read(written, "notice", mistakes).map(Condition::Notice));
     }
     if let Some(written) = &written.tool_result {
-        let matches = written.matches.as_ref().and_then(|matches| pattern(matches, "tool_result", mistakes));
+        let matches =
+            written.matches.as_ref().and_then(|matches| Pattern::read(matches, "tool_result", mistakes));
         let (tool, failed) = (written.tool.clone(), written.failed);
         conditions.push(Condition::ToolResult { tool, matches, failed });
     }
@@ -84,25 +83,25 @@ impl Condition {
             Condition::Turn(turn) => position.turn == *turn,
             Condition::Call(call) => position.call == *call,
             Condition::Attempt(attempt) => position.attempt == *attempt,
-            Condition::System(regex) => matches(regex, request.system.as_deref(), found),
-            Condition::User(regex) => matches(regex, request.last_user_text(), found),
+            Condition::System(pattern) => matches(pattern, request.system.as_deref(), found),
+            Condition::User(pattern) => matches(pattern, request.last_user_text(), found),
             Condition::UserIsNew => {
                 request.news().iter().any(|message| matches!(message, Message::User { .. }))
             }
-            Condition::Notice(regex) => {
-                let notice = new_notices(request).find(|text| regex.is_match(text));
+            Condition::Notice(pattern) => {
+                let notice = new_notices(request).find(|text| pattern.matches(text));
                 found.notice = notice.or(found.notice);
-                matches(regex, notice, found)
+                matches(pattern, notice, found)
             }
-            Condition::ToolResult { tool, matches: regex, failed } => {
+            Condition::ToolResult { tool, matches: pattern, failed } => {
                 let fits = |result: &&ToolResult| {
                     tool.as_ref().is_none_or(|tool| result.name == *tool)
                         && failed.is_none_or(|failed| result.is_error == failed)
-                        && regex.as_ref().is_none_or(|regex| regex.is_match(&result.text()))
+                        && pattern.as_ref().is_none_or(|pattern| pattern.matches(&result.text()))
                 };
                 let Some(result) = new_results(request).find(fits) else { return false };
                 found.result = Some(result);
-                regex.as_ref().is_none_or(|regex| matches(regex, Some(&result.text()), found))
+                pattern.as_ref().is_none_or(|pattern| matches(pattern, Some(&result.text()), found))
             }
             Condition::Offered(tool) => request.tool(tool).is_some(),
         }
@@ -117,19 +116,19 @@ impl Condition {
             Condition::Turn(turn) => format!("the turn is {}, not {turn}", position.turn),
             Condition::Call(call) => format!("the call is {}, not {call}", position.call),
             Condition::Attempt(attempt) => format!("the attempt is {}, not {attempt}", position.attempt),
-            Condition::System(regex) => match &request.system {
-                Some(system) => format!("the system prompt {:?} does not match /{regex}/", shorten(system)),
+            Condition::System(pattern) => match &request.system {
+                Some(system) => format!("the system prompt {:?} does not match {pattern}", shorten(system)),
                 None => "there is no system prompt".to_owned(),
             },
-            Condition::User(regex) => match request.last_user_text() {
-                Some(text) => format!("the user's {:?} does not match /{regex}/", shorten(text)),
+            Condition::User(pattern) => match request.last_user_text() {
+                Some(text) => format!("the user's {:?} does not match {pattern}", shorten(text)),
                 None => "the user has said nothing".to_owned(),
             },
             Condition::UserIsNew => {
                 "what the user said was answered before (`call`, `tool_result` or `notice` would say what comes after)"
                     .to_owned()
             }
-            Condition::Notice(regex) => format!("no new notice matches /{regex}/"),
+            Condition::Notice(pattern) => format!("no new notice matches {pattern}"),
             Condition::ToolResult { tool, matches, failed } => {
                 let mut wanted = match failed {
                     Some(true) => "no new failed tool result".to_owned(),
@@ -139,8 +138,8 @@ impl Condition {
                 if let Some(tool) = tool {
                     wanted.push_str(&format!(" of `{tool}`"));
                 }
-                if let Some(regex) = matches {
-                    wanted.push_str(&format!(" matches /{regex}/"));
+                if let Some(pattern) = matches {
+                    wanted.push_str(&format!(" matches {pattern}"));
                 }
                 let new: Vec<String> = new_results(request)
                     .map(|result| format!("`{}` gave {:?}", result.name, shorten(&result.text())))
@@ -153,8 +152,10 @@ impl Condition {
 
     /// The names of the groups that the pattern of this condition captures.
     pub(super) fn capture_names(&self) -> impl Iterator<Item = &str> {
-        let regex = match self {
-            Condition::System(regex) | Condition::User(regex) | Condition::Notice(regex) => Some(regex),
+        let pattern = match self {
+            Condition::System(pattern) | Condition::User(pattern) | Condition::Notice(pattern) => {
+                Some(pattern)
+            }
             Condition::ToolResult { matches, .. } => matches.as_ref(),
             Condition::Conversation(_)
             | Condition::Agent(_)
@@ -164,15 +165,15 @@ impl Condition {
             | Condition::UserIsNew
             | Condition::Offered(_) => None,
         };
-        regex.into_iter().flat_map(|regex| regex.capture_names().flatten())
+        pattern.into_iter().flat_map(|pattern| pattern.names.iter().map(String::as_str))
     }
 }
 
-fn matches(regex: &Regex, text: Option<&str>, found: &mut Found<'_>) -> bool {
-    let Some(captures) = text.and_then(|text| regex.captures(text)) else { return false };
-    for name in regex.capture_names().flatten() {
+fn matches(pattern: &Pattern, text: Option<&str>, found: &mut Found<'_>) -> bool {
+    let Some(captures) = text.and_then(|text| pattern.regex()?.captures(text)) else { return false };
+    for name in &pattern.names {
         if let Some(group) = captures.name(name) {
-            found.captures.insert(name.to_owned(), group.as_str().to_owned());
+            found.captures.insert(name.clone(), group.as_str().to_owned());
         }
     }
     true

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use regex::Regex;
-
-use super::place::{Mistakes, Place};
+use super::place::Mistakes;
 use super::rule::Written;
 use super::tree::{Content, Entry, Node, shorten};
 
@@ -121,26 +119,6 @@ impl<'n, 'm> Fields<'n, 'm> {
         let found = node.in_words();
         self.mistakes.add(node.place.as_ref(), format!("`{key}` must be {expected}, found {found}"));
         None
-    }
-}
-
-/// Compiles a pattern, or says what is wrong with it. An empty one is refused, because it matches everything.
-pub(super) fn pattern(written: &Written<String>, key: &str, mistakes: &mut Mistakes) -> Option<Regex> {
-    let place: Option<&Place> = written.place.as_ref();
-    if written.value.is_empty() {
-        mistakes.add(place, format!("the pattern of `{key}` is empty and would match everything"));
-        return None;
-    }
-    match Regex::new(&written.value) {
-        Ok(regex) => Some(regex),
-        Err(error) => {
-            // The crate draws the pattern with a mark below; the last line says what is wrong.
-            let said = error.to_string();
-            let reason = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            let pattern = shorten(&written.value);
-            mistakes.add(place, format!("`{key}` is not a regular expression: /{pattern}/: {reason}"));
-            None
-        }
     }
 }
 

@@ -60,6 +60,7 @@ mod builder;
 mod compiled;
 mod condition;
 mod fields;
+mod pattern;
 mod place;
 mod read;
 mod rule;

@@ -44,6 +44,7 @@ const SCRIPTS: &[(&str, &str)] = &[
         "patterns that do not compile",
         "rules:\n  - when:\n      user: 'a('\n      system: '[z-a]'\n      notice: '*'\n      tool_result: '(?<x>'\n    reply: hi\n",
     ),
+    ("a pattern that is too large", "rules:\n  - when: { user: '\\w{5000}' }\n    reply: hi\n"),
     ("look-around", "rules:\n  - when: { user: 'a(?=b)' }\n    reply: hi\n"),
     (
         "a wrong tool_result",

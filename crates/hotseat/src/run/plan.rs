@@ -9,7 +9,7 @@ use crate::document::Diagnostic;
 
 /// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
 /// while the run goes on, so that memory does not grow with the number of cases.
-const KEPT: usize = 10_000;
+const KEPT: usize = 1_000;
 /// How many notes are kept.
 const NOTES: usize = 100;
 
