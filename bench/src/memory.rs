@@ -23,7 +23,7 @@ pub fn measure(arena: &Arena, few: usize, many: usize, show: &mut dyn FnMut(Row)
         peaks.push(peak);
     }
     let growth = [peaks[1][0] / peaks[0][0], peaks[1][1] / peaks[0][1]];
-    // What is kept of each case while suites are read is eight bytes, to find names that are used twice.
+    // A little is allowed for: of each name something is remembered while suites are read, to find those used twice.
     show(one_pair("    growth".to_string(), Unit::Times, growth, Aim::AtMost(1.25, Unit::Times)));
     Ok(())
 }
