@@ -3,7 +3,7 @@
 //!
 //! A run goes through these parts, each behind the one before:
 //!
-//! - [`document`]: what people write, as a tree that knows its places;
+//! - [`document`]: what people write, as a tree that knows its places (a crate of its own);
 //! - [`config`]: the project file, the target, which suites are meant;
 //! - [`cases`]: documents become cases;
 //! - [`run`]: conversations are held side by side, results come out one by one;
@@ -15,7 +15,7 @@ pub mod adapters;
 pub mod cases;
 pub mod checks;
 pub mod config;
-pub mod document;
+pub use hotseat_document as document;
 mod process;
 pub mod report;
 pub mod run;

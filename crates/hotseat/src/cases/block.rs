@@ -4,7 +4,7 @@ use crate::checks::{
     After, ArgumentPatterns, ArgumentsNever, CallFilter, CallForbidden, Check, CheckKind, Count, Idle,
     MaxDuration, MaxIdle, Pattern, ResultNever, Text, TextMatch, ToolCount,
 };
-use crate::document::{Diagnostic, Diagnostics, Map, Place, View};
+use hotseat_document::{Diagnostic, Diagnostics, Map, Place, View};
 
 use super::limits::millis;
 use super::shape::ASSERT;

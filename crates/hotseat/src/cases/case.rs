@@ -14,8 +14,8 @@ use super::shape::{CASE, EXPECTED_ERROR, HOOK, TURN};
 use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, Pattern};
-use crate::document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 use crate::session::{ClientTool, InterruptAnswer};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
 /// One test.
 #[derive(Debug, Clone)]
@@ -184,7 +184,7 @@ fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Di
     // Hooks have variables of their own; everything else is filled in at once.
     let filled = source.text.contains("${").then(|| {
         let mut node = document.node.clone();
-        if let crate::document::Value::Map(entries) = &mut node.value {
+        if let hotseat_document::Value::Map(entries) = &mut node.value {
             for entry in entries.iter_mut().filter(|entry| entry.key.text != "hooks") {
                 if let Some(field) = CASE.field(&entry.key.text) {
                     interpolate(&mut entry.value, &field.kind, variables, source, &mut mistakes);

@@ -1,7 +1,7 @@
 //! Scripted answers of the client, as people write them.
 
-use crate::document::{Diagnostic, Diagnostics, Map, View};
 use crate::session::{ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply};
+use hotseat_document::{Diagnostic, Diagnostics, Map, View};
 
 use super::block::{argument_patterns, pattern};
 use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER, TOOL_ANSWER};

@@ -1,6 +1,6 @@
 //! What may be written in a case file, as data: validation, JSON Schema and reference page come from here.
 
-use crate::document::{Field, Kind, Shape};
+use hotseat_document::{Field, Kind, Shape};
 
 const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
 const TIMES: Kind = Kind::Integer { min: 0, max: 1_000_000 };

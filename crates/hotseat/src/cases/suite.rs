@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::case::{Case, Inherited};
-use crate::document::{Diagnostic, Diagnostics, Source, yaml};
 use crate::session::Redactor;
+use hotseat_document::{Diagnostic, Diagnostics, Source, yaml};
 
 /// How many documents are decoded at a time, by several threads where there are enough of them to pay.
 const BATCH: usize = 128;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::checks;
-use crate::document::{Diagnostic, Diagnostics, Kind, Node, Place, Source, Value};
 use crate::session::Redactor;
+use hotseat_document::{Diagnostic, Diagnostics, Kind, Node, Place, Source, Value};
 
 /// The environment variables of the process, read once by whoever starts it.
 pub type Environment = Arc<BTreeMap<String, String>>;
@@ -224,8 +224,8 @@ fn from_json(json: Json, span: &std::ops::Range<usize>) -> Value {
         Json::String(text) => Value::String(text),
         Json::Array(items) => Value::List(items.into_iter().map(node).collect()),
         Json::Object(members) => {
-            let entries = members.into_iter().map(|(key, value)| crate::document::Entry {
-                key: crate::document::Key { text: key, span: span.clone() },
+            let entries = members.into_iter().map(|(key, value)| hotseat_document::Entry {
+                key: hotseat_document::Key { text: key, span: span.clone() },
                 value: node(value),
             });
             Value::Map(entries.collect())

@@ -27,7 +27,7 @@ pub use pattern::{Pattern, escape};
 pub use result_never::ResultNever;
 pub use text::{Text, TextMatch};
 
-use crate::document::Place;
+use hotseat_document::Place;
 
 /// One assertion and where it was written.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use ignore::WalkBuilder;
 
 use super::project::Project;
 use crate::cases::Suite;
-use crate::document::Diagnostic;
+use hotseat_document::Diagnostic;
 
 /// Suites in the order in which they run: sorted, each once.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use super::shape::{PROJECT, TARGET};
 use super::start::Start;
 use super::target::{BoundTarget, TargetSettings, is_secret};
 use crate::cases::{Block, Decoding, Environment, Inherited, Variables, interpolate, references};
-use crate::document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, yaml};
 use crate::session::Redactor;
+use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, yaml};
 
 /// The names under which a project file is looked for, in this order.
 pub const FILE_NAMES: [&str; 3] = ["hotseat.yaml", "hotseat.yml", "aguitest.config.yaml"];
@@ -207,11 +207,11 @@ pub fn named_secrets<'a>(
 /// The environment variables that headers use: that is how secrets come into headers.
 fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let headers = project.get("target").and_then(|target| target.get("headers"));
-    let Some(crate::document::Value::Map(entries)) = headers.map(|headers| &headers.value) else {
+    let Some(hotseat_document::Value::Map(entries)) = headers.map(|headers| &headers.value) else {
         return Vec::new();
     };
     let texts = entries.iter().filter_map(|entry| match &entry.value.value {
-        crate::document::Value::String(text) => Some(text.as_str()),
+        hotseat_document::Value::String(text) => Some(text.as_str()),
         _ => None,
     });
     let names = texts.flat_map(references).filter(|(_, of_environment)| *of_environment);

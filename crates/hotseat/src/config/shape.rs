@@ -1,7 +1,7 @@
 //! What may be written in a project file, as data.
 
 use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT};
-use crate::document::{Field, Kind, Shape};
+use hotseat_document::{Field, Kind, Shape};
 
 const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
 

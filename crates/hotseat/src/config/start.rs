@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::adapters::http::{Http, without_credentials};
 use crate::cases::{Environment, millis};
-use crate::document::{Diagnostic, Diagnostics, Map, View};
 use crate::process::{Group, group_command};
 use crate::session::Redactor;
+use hotseat_document::{Diagnostic, Diagnostics, Map, View};
 
 /// How much of the agent's last output is kept.
 const KEPT_OUTPUT: usize = 16 * 1024;

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::adapters::ag_ui::{Envelope, Strictness, Target};
 use crate::cases::{CaseTarget, client_tools, millis, references};
-use crate::document::{Diagnostic, Diagnostics, Map, View};
 use crate::session::{ClientTool, Timeouts};
+use hotseat_document::{Diagnostic, Diagnostics, Map, View};
 
 /// Header names whose values are secrets, whatever they are made of.
 const SECRET_HEADERS: [&str; 7] = [

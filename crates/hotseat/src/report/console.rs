@@ -10,9 +10,9 @@ use hotseat_trace::{Failure, FailureKind, Status, Turn};
 
 use super::words::{columns, count, duration, lines, one_line, wrap};
 use super::{Reporter, RunEvent};
-use crate::document::Diagnostic;
 use crate::run::{Attempt, Control, Plan, Summary};
 use crate::session::Checked;
+use hotseat_document::Diagnostic;
 
 /// How things look, decided once by whoever knows the terminal.
 #[derive(Debug, Clone, Copy)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use hotseat_trace::Status;
 
 use super::{Reporter, RunEvent};
-use crate::document::{Place, visible_char};
 use crate::run::Attempt;
+use hotseat_document::{Place, visible_char};
 
 /// Writes workflow commands. There is a limit to how many GitHub shows, so each case gets one.
 pub struct GitHub<W> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::document::visible_char;
+use hotseat_document::visible_char;
 
 /// A duration as people read it: `340ms`, `2.7s`, `1m 05s`.
 pub fn duration(duration: Duration) -> String {

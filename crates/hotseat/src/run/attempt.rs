@@ -12,8 +12,8 @@ use crate::adapters::ag_ui;
 use crate::adapters::http::{Http, without_credentials};
 use crate::cases::{Case, Variables};
 use crate::config::{BoundTarget, Project, is_secret, named_secrets, secret_text};
-use crate::document::Diagnostics;
 use crate::session::{Checked, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis};
+use hotseat_document::Diagnostics;
 
 /// Everything outside a case that an attempt needs.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use super::attempt::{Attempt, Outside, attempt};
 use super::plan::{Plan, Selected};
 use crate::config::StartedAgent;
-use crate::document::Diagnostic;
 use crate::session::wall_millis;
+use hotseat_document::Diagnostic;
 
 /// How a run is carried out.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cases::{Case, Suite};
 use crate::checks::Pattern;
 use crate::config::Project;
-use crate::document::Diagnostic;
+use hotseat_document::Diagnostic;
 
 /// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
 /// while the run goes on, so that memory does not grow with the number of cases.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::checks::{ArgumentPatterns, Pattern};
-use crate::document::Place;
+use hotseat_document::Place;
 
 /// A tool that is offered to the agent and answered by the test.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat::document::{Diagnostic, Diagnostics, Place, Source, yaml};
+use hotseat_document::{Diagnostic, Diagnostics, Place, Source, yaml};
 use proptest::prelude::*;
 
 fn source(text: &str) -> Arc<Source> {

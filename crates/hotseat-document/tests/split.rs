@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use hotseat::document::yaml;
+use hotseat_document::yaml;
 use proptest::prelude::*;
 
 /// The documents of a stream: the line on which each begins, and its text. A mistake is its message with its place.
@@ -84,7 +84,7 @@ fn directives_go_with_the_document_behind_them() {
     );
     // A directive that belongs to nothing is left to the parser, which refuses it.
     assert_eq!(documents("%YAML 1.2\n"), owned(&[(1, "%YAML 1.2\n")]));
-    assert!(yaml::parse(&hotseat::document::Source::new("x", "%YAML 1.2\n", 1)).is_err());
+    assert!(yaml::parse(&hotseat_document::Source::new("x", "%YAML 1.2\n", 1)).is_err());
 }
 
 #[test]

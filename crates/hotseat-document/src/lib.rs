@@ -15,7 +15,7 @@ mod shape;
 pub mod yaml;
 
 pub use check::check;
-pub(crate) use diagnostic::visible_char;
+pub use diagnostic::visible_char;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use node::{Entry, Key, Node, Value};
 pub use place::{Place, Source};

@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-use crate::document::diagnostic::Diagnostic;
-use crate::document::place::{Place, Source};
+use crate::diagnostic::Diagnostic;
+use crate::place::{Place, Source};
 
 /// A document that is longer than this is refused, so that a wrong file cannot fill the memory.
 const LONGEST: usize = 64 * 1024 * 1024;

@@ -3,7 +3,7 @@
 use saphyr_parser::Tag;
 use serde_json::Number;
 
-use crate::document::node::{Value, shorten};
+use crate::node::{Value, shorten};
 
 /// What a tag asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat::document::{
+use hotseat_document::{
     Diagnostics, Field, Kind, Map, Shape, Source, View, check, json_schema, reference_markdown, yaml,
 };
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn check_text(text: &str, kind: &Kind) -> Diagnostics {
 /// What is wrong with a suite, one line per mistake, with its help in brackets.
 #[track_caller]
 fn mistakes(text: &str) -> Vec<String> {
-    let describe = |mistake: &hotseat::document::Diagnostic| {
+    let describe = |mistake: &hotseat_document::Diagnostic| {
         let text = mistake.to_string().replacen("suite.yaml:", "", 1);
         mistake.help.as_ref().map_or(text.clone(), |help| format!("{text} [{help}]"))
     };

@@ -285,7 +285,7 @@ fn visible(text: &str, breaks: Breaks) -> String {
 }
 
 /// A character that is harmless to print. Exactly one for each, so that columns stay right; tabs stay as well.
-pub(crate) fn visible_char(character: char) -> char {
+pub fn visible_char(character: char) -> char {
     match character {
         '\t' => '\t',
         '\0'..='\u{1F}' => {

@@ -10,9 +10,9 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
 use super::scalar::{self, Type, Unfit};
 use super::words::{self, TOO_DEEP};
-use crate::document::diagnostic::{Diagnostic, Diagnostics};
-use crate::document::node::{Entry, Key, Node, Value, shorten};
-use crate::document::place::{Place, Source};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::node::{Entry, Key, Node, Value, shorten};
+use crate::place::{Place, Source};
 
 /// How deep a document may be nested. Walking a tree stays far from the end of the stack, and a value that is
 /// stored as JSON within other JSON stays below the 128 levels that are read back.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat::document::{Diagnostics, Node, Source, Value, yaml};
+use hotseat_document::{Diagnostics, Node, Source, Value, yaml};
 use proptest::prelude::*;
 use serde_json::json;
 
