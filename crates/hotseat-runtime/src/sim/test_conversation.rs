@@ -113,11 +113,11 @@ pub struct TestConversation {
     pub trace: Trace,
     /// What models were asked, in order.
     pub requests: Vec<Request>,
-    /// Everything that has happened to the conversation itself; the same again gives the same trace.
+    /// Everything that has happened; the same again gives the same trace.
     pub journal: Journal,
     /// What is waited for, when it came to rest too early.
     pub waiting: Vec<String>,
-    /// The world it was held in.
+    /// Where it was held.
     pub sim: Sim,
 }
 
@@ -163,7 +163,7 @@ pub fn run_test_conversation<M: Into<TestMessage>>(
         status,
         trace: sim.trace(),
         requests: sim.requests().to_vec(),
-        journal: sim.journal(&id).to_vec(),
+        journal: sim.journal().clone(),
         waiting,
         sim,
     })
