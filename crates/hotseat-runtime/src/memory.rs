@@ -168,8 +168,7 @@ impl MemoryStore {
                 Recalled::Read { id: id.clone(), record: self.read(agent, id).cloned() }
             }
             MemoryUse::Search { query, limit } => {
-                let records = self.search(agent, query, *limit).into_iter().cloned().collect();
-                Recalled::Found { query: query.clone(), records }
+                Recalled::Found { query: query.clone(), records: self.search(agent, query, *limit) }
             }
             MemoryUse::List { limit } => {
                 let records = self.list(agent).iter().take(limit.unwrap_or(usize::MAX)).cloned().collect();
@@ -206,27 +205,36 @@ impl MemoryStore {
         records.len() < before
     }
 
-    /// The records of this agent that share words with the query, best first. What matters much stands before what
-    /// fits slightly better.
-    pub fn search(&self, agent: &AgentId, query: &str, limit: usize) -> Vec<&MemoryRecord> {
-        let wanted = words(query);
-        let mut found: Vec<(f64, &MemoryRecord)> = self
-            .list(agent)
-            .iter()
-            .filter_map(|record| {
-                let shared = wanted.intersection(&words(&record.content)).count();
-                let fit = shared as f64 / wanted.len().max(1) as f64;
-                (shared > 0).then_some((fit + record.significance / 2.0, record))
-            })
-            .collect();
-        found.sort_by(|(a, first), (b, second)| {
-            b.total_cmp(a).then_with(|| first.created_at.cmp(&second.created_at))
-        });
-        found.into_iter().take(limit).map(|(_, record)| record).collect()
+    /// The records of this agent that share words with the query, best first, as [`best_first`] has them.
+    pub fn search(&self, agent: &AgentId, query: &str, limit: usize) -> Vec<MemoryRecord> {
+        let mut found = self.list(agent).to_vec();
+        best_first(&mut found, query);
+        found.truncate(limit);
+        found
     }
 }
 
-fn words(text: &str) -> BTreeSet<String> {
+/// Keeps the records that share words with the query, best first. What matters much stands before what fits
+/// slightly better.
+pub(crate) fn best_first(records: &mut Vec<MemoryRecord>, query: &str) {
+    let wanted = words(query);
+    let fit = |record: &MemoryRecord| {
+        let shared = wanted.intersection(&words(&record.content)).count();
+        let fit = shared as f64 / wanted.len().max(1) as f64;
+        (shared > 0).then_some(fit + record.significance / 2.0)
+    };
+    let mut found: Vec<_> =
+        records.drain(..).filter_map(|record| fit(&record).map(|fit| (fit, record))).collect();
+    found.sort_by(|(a, first), (b, second)| {
+        b.total_cmp(a)
+            .then_with(|| first.created_at.cmp(&second.created_at))
+            .then_with(|| first.id.cmp(&second.id))
+    });
+    records.extend(found.into_iter().map(|(_, record)| record));
+}
+
+/// The words of a text, in lower case.
+pub(crate) fn words(text: &str) -> BTreeSet<String> {
     text.split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
