@@ -4,7 +4,7 @@ use hotseat_trace::{Event, Execution, Offset, Payload, Record};
 
 use super::queue::Delivery;
 use super::{Held, Made, Sim, replay, timer_word};
-use crate::conversation::{Conversation, HookKind, Input, Millis, Opening, Phase, Step};
+use crate::conversation::{ApprovalVerdict, Conversation, HookKind, Input, Millis, Opening, Phase, Step};
 use crate::ids::{ConversationId, RunId};
 use crate::work::{Work, WorkInput};
 
@@ -198,10 +198,19 @@ fn covered(
             };
             return due.map(|(key, _)| row(key)).collect();
         }
+        Input::Approval { at, verdict } => {
+            let word = match verdict {
+                ApprovalVerdict::Approved { .. } => "approval",
+                ApprovalVerdict::Declined { .. } => "refusal",
+            };
+            (Some(&at.turn), word)
+        }
         Input::CancelTurn { turn, .. } => (Some(turn), "cancel"),
         Input::UserMessage { .. } => (None, "user message"),
         Input::AgentCall { .. } => (None, "agent call"),
-        Input::Open | Input::RemoveParticipant { .. } | Input::Close => return Vec::new(),
+        Input::Open | Input::ClientOffer { .. } | Input::RemoveParticipant { .. } | Input::Close => {
+            return Vec::new();
+        }
     };
     let phase = turn.and_then(|turn| before.turn(turn)).map_or("none", |turn| phase_word(&turn.phase));
     vec![(phase, word)]

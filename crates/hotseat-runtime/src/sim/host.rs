@@ -10,7 +10,7 @@ use hotseat_trace::{
 use serde_json::{Value, json};
 
 use super::queue::Delivery;
-use super::{AnswerTo, Made, Running, Sim};
+use super::{AnswerTo, ApprovalQuestion, ClientCall, Made, Running, Sim};
 use crate::conversation::{Effect, EffectKey, HookKind, Input, Opening, ReplyTo};
 use crate::definition::Memory;
 use crate::failure::{ErrorCode, Failure};
@@ -69,6 +69,24 @@ impl Sim {
                 };
                 self.queue.push(self.now, delivery);
             }
+            Effect::AskClient { at, tool, input } => {
+                let call = ClientCall { at, tool, input };
+                let answer = self.outside.client.as_mut().and_then(|client| client(&call));
+                if let Some(answer) = answer {
+                    let input = Input::OperationDone { at: call.at, result: answer.value };
+                    self.later(answer.delay, id, input);
+                }
+            }
+            Effect::AskApproval { at, tool, input, message } => {
+                let question = ApprovalQuestion { at, tool, input, message };
+                let answer = self.outside.person.as_mut().and_then(|person| person(&question));
+                if let Some(answer) = answer {
+                    let input = Input::Approval { at: question.at, verdict: answer.value };
+                    self.later(answer.delay, id, input);
+                }
+            }
+            // An answer that comes all the same is of no use to the conversation, and it says so.
+            Effect::TakeBack { .. } => {}
             Effect::CancelRun { run } => self.cancel(run),
             Effect::CancelModel { at } => drop(self.cancelled_calls.insert(EffectKey::Model(at))),
             Effect::Reply { to, outcome } => {

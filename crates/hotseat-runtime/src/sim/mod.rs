@@ -14,6 +14,7 @@
 
 mod deliver;
 mod host;
+mod outside;
 mod queue;
 mod test_conversation;
 
@@ -23,9 +24,12 @@ use std::sync::Arc;
 use hotseat_model::{PureModel, Request};
 use hotseat_trace::{Execution, Record, Trace};
 
+pub use outside::{ApprovalQuestion, ClientCall, Outside};
 pub use test_conversation::{RunStatus, TestConversation, TestMessage, TestOptions, run_test_conversation};
 
-use crate::conversation::{Conversation, EffectKey, Input, Millis, Opening, Step, TimerKey};
+use crate::conversation::{
+    Conversation, EffectKey, Input, Millis, Opening, Operation, OperationStatus, Step, TimerKey,
+};
 use crate::definition::{Definitions, Limits};
 use crate::ids::{AgentId, ConversationId, RunId};
 use crate::memory::MemoryStore;
@@ -40,6 +44,7 @@ pub struct Sim {
     definitions: Arc<Definitions>,
     settings: SimSettings,
     model: Box<dyn PureModel>,
+    outside: Outside,
     now: Millis,
     steps: u64,
     queue: Queue,
@@ -130,6 +135,7 @@ impl Sim {
             definitions,
             settings,
             model,
+            outside: Outside::default(),
             now: 0,
             steps: 0,
             queue: Queue::new(settings.seed),
@@ -144,6 +150,13 @@ impl Sim {
             coverage: BTreeSet::new(),
             batches: Vec::new(),
         }
+    }
+
+    /// With these people and programs outside.
+    #[must_use]
+    pub fn with(mut self, outside: Outside) -> Self {
+        self.outside = outside;
+        self
     }
 
     /// Opens a conversation with an agent.
@@ -231,15 +244,22 @@ impl Sim {
         let mut waiting = Vec::new();
         for held in self.conversations.values() {
             for turn in held.machine.state().active_turns() {
-                let operations: Vec<_> = turn
-                    .open_operations()
-                    .map(|operation| format!("{} ({})", operation.call, operation.tool))
-                    .collect();
+                let operations: Vec<_> = turn.open_operations().map(waited_for).collect();
                 waiting.push(format!("turn {} waits for {}", turn.id, operations.join(", ")));
             }
         }
         waiting
     }
+}
+
+/// An operation that has not ended, with who is to say something.
+fn waited_for(operation: &Operation) -> String {
+    let who = match (operation.status, &operation.work) {
+        (OperationStatus::AwaitingApproval, _) => ", which a person is to approve",
+        (_, crate::conversation::Work::Client) => ", which the client is to answer",
+        (_, _) => "",
+    };
+    format!("{} ({}{who})", operation.call, operation.tool)
 }
 
 /// A conversation made anew from what has happened to it, with what its last input led to.
