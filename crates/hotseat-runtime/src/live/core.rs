@@ -151,7 +151,9 @@ impl Core {
             Input::CancelTurn { turn, .. } => Some(turn),
             Input::ModelDone { at, .. } => Some(&at.turn),
             Input::HookDone { at, .. } => Some(&at.turn),
+            Input::Approval { at, .. } => Some(&at.turn),
             Input::Open
+            | Input::ClientOffer { .. }
             | Input::UserMessage { .. }
             | Input::AgentCall { .. }
             | Input::Wake
@@ -193,6 +195,8 @@ impl Core {
                         self.calls.remove(&at);
                         applied.cancelled.push(at);
                     }
+                    // The records tell whoever watches; what is open stands in the conversation's state.
+                    Ask::AskClient { .. } | Ask::AskApproval { .. } => {}
                     Ask::Remember { run, token, agent, usage } => {
                         self.recalls.insert((run.clone(), token), Recall { agent, usage });
                         applied.recalls.push((run, token));

@@ -1,6 +1,6 @@
 //! Which rows of the turn table were used.
 
-use crate::conversation::{HookKind, Input, Millis, Phase, State, TimerKey, TimerKind};
+use crate::conversation::{ApprovalVerdict, HookKind, Input, Millis, Phase, State, TimerKey, TimerKind};
 
 /// The rows of the turn table that an input uses: phase and what happened in it.
 pub(super) fn covered(before: &State, input: &Input, now: Millis) -> Vec<(&'static str, &'static str)> {
@@ -42,10 +42,19 @@ pub(super) fn covered(before: &State, input: &Input, now: Millis) -> Vec<(&'stat
             };
             return due.map(|(key, _)| row(key)).collect();
         }
+        Input::Approval { at, verdict } => {
+            let word = match verdict {
+                ApprovalVerdict::Approved { .. } => "approval",
+                ApprovalVerdict::Declined { .. } => "refusal",
+            };
+            (Some(&at.turn), word)
+        }
         Input::CancelTurn { turn, .. } => (Some(turn), "cancel"),
         Input::UserMessage { .. } => (None, "user message"),
         Input::AgentCall { .. } => (None, "agent call"),
-        Input::Open | Input::RemoveParticipant { .. } | Input::Close => return Vec::new(),
+        Input::Open | Input::ClientOffer { .. } | Input::RemoveParticipant { .. } | Input::Close => {
+            return Vec::new();
+        }
     };
     let phase = turn.and_then(|turn| before.turn(turn)).map_or("none", |turn| phase_word(&turn.phase));
     vec![(phase, word)]

@@ -13,18 +13,23 @@
 //! ```
 
 mod coverage;
+mod outside;
 mod queue;
 mod test_conversation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotseat_model::{PureModel, Request};
 use hotseat_trace::{Record, Trace};
 
+pub use outside::Outside;
 pub use test_conversation::{RunStatus, TestConversation, TestMessage, TestOptions, run_test_conversation};
 
-use crate::conversation::{Conversation, Input, Millis, ModelAddress, Opening};
+use crate::conversation::{
+    Conversation, Input, Millis, ModelAddress, Opening, Operation, OperationStatus, Work,
+};
 use crate::definition::{Definitions, Limits};
 use crate::ids::{AgentId, ConversationId};
 use crate::memory::MemoryStore;
@@ -39,6 +44,7 @@ pub struct Sim {
     settings: SimSettings,
     world: World,
     model: Box<dyn PureModel>,
+    outside: Outside,
     now: Millis,
     steps: u64,
     queue: Queue,
@@ -93,6 +99,7 @@ impl Sim {
             settings,
             world: World::new(definitions, settings.limits),
             model,
+            outside: Outside::default(),
             now: 0,
             steps: 0,
             queue: Queue::new(settings.seed),
@@ -105,6 +112,13 @@ impl Sim {
             coverage: BTreeSet::new(),
             batches: Vec::new(),
         }
+    }
+
+    /// With these people and programs outside.
+    #[must_use]
+    pub fn with(mut self, outside: Outside) -> Self {
+        self.outside = outside;
+        self
     }
 
     /// Opens a conversation with an agent.
@@ -244,9 +258,21 @@ impl Sim {
                 let answer = self.model.answer(&request);
                 self.requests.push(*request);
                 let input = Input::ModelDone { at, result: answer.value };
-                let after = u64::try_from(answer.delay.as_millis()).unwrap_or(u64::MAX);
-                let delivery = Delivery::Input { conversation, input };
-                self.queue.push(self.now.saturating_add(after), delivery);
+                self.later(answer.delay, conversation, input);
+            }
+            Ask::AskClient { conversation, call } => {
+                let answer = self.outside.client.as_mut().and_then(|client| client(&call));
+                if let Some(answer) = answer {
+                    let input = Input::OperationDone { at: call.at, result: answer.value };
+                    self.later(answer.delay, conversation, input);
+                }
+            }
+            Ask::AskApproval { conversation, question } => {
+                let answer = self.outside.person.as_mut().and_then(|person| person(&question));
+                if let Some(answer) = answer {
+                    let input = Input::Approval { at: question.at, verdict: answer.value };
+                    self.later(answer.delay, conversation, input);
+                }
             }
             Ask::CancelModel { at } => drop(self.cancelled.insert(at)),
             Ask::Remember { run, token, agent, usage } => {
@@ -254,6 +280,12 @@ impl Sim {
                 self.queue.push(self.now, Delivery::Remembered { run, token, result });
             }
         }
+    }
+
+    fn later(&mut self, delay: Duration, conversation: ConversationId, input: Input) {
+        let after = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let delivery = Delivery::Input { conversation, input };
+        self.queue.push(self.now.saturating_add(after), delivery);
     }
 
     /// Sees to it that a conversation is woken in time.
@@ -270,13 +302,20 @@ impl Sim {
         let mut waiting = Vec::new();
         for (_, machine) in self.world.conversations() {
             for turn in machine.state().active_turns() {
-                let operations: Vec<_> = turn
-                    .open_operations()
-                    .map(|operation| format!("{} ({})", operation.call, operation.tool))
-                    .collect();
+                let operations: Vec<_> = turn.open_operations().map(waited_for).collect();
                 waiting.push(format!("turn {} waits for {}", turn.id, operations.join(", ")));
             }
         }
         waiting
     }
+}
+
+/// An operation that has not ended, with who is to say something.
+fn waited_for(operation: &Operation) -> String {
+    let who = match (operation.status, &operation.work) {
+        (OperationStatus::AwaitingApproval, _) => ", which a person is to approve",
+        (_, Work::Client) => ", which the client is to answer",
+        (_, _) => "",
+    };
+    format!("{} ({}{who})", operation.call, operation.tool)
 }

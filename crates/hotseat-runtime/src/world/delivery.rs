@@ -5,8 +5,9 @@ use std::sync::Arc;
 use hotseat_model::Request;
 use hotseat_trace::{Offset, Record};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::conversation::{Input, Millis, ModelAddress, Opening};
+use crate::conversation::{Input, Millis, ModelAddress, Opening, OperationAddress};
 use crate::failure::Failure;
 use crate::ids::{AgentId, ConversationId, RunId};
 use crate::memory::{MemoryUse, Recalled};
@@ -100,6 +101,20 @@ pub enum Ask {
         /// What.
         at: ModelAddress,
     },
+    /// To have the client carry out a call; the answer is [`Input::OperationDone`].
+    AskClient {
+        /// The conversation that asks.
+        conversation: ConversationId,
+        /// The call.
+        call: ClientCall,
+    },
+    /// To ask a person whether a call may be made; the answer is [`Input::Approval`].
+    AskApproval {
+        /// The conversation that asks.
+        conversation: ConversationId,
+        /// The question.
+        question: ApprovalQuestion,
+    },
     /// To use an agent's memory; the answer is [`Delivery::Remembered`].
     Remember {
         /// The run that asks.
@@ -111,6 +126,30 @@ pub enum Ask {
         /// How.
         usage: MemoryUse,
     },
+}
+
+/// A call that the client is to carry out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientCall {
+    /// Which call.
+    pub at: OperationAddress,
+    /// The tool.
+    pub tool: String,
+    /// What it is given.
+    pub input: Value,
+}
+
+/// A call that a person is asked about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalQuestion {
+    /// Which call.
+    pub at: OperationAddress,
+    /// The tool.
+    pub tool: String,
+    /// What the model gave.
+    pub input: Value,
+    /// The question.
+    pub message: String,
 }
 
 /// What came of one delivery.

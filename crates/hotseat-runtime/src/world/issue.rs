@@ -2,7 +2,7 @@
 
 use hotseat_trace::{InvocationMode, ParentCall, WorkOrigin};
 
-use super::{Ask, Delivery, Outcome, Stamp, World};
+use super::{ApprovalQuestion, Ask, ClientCall, Delivery, Outcome, Stamp, World};
 use crate::conversation::{Effect, HookKind, Input, Opening, ReplyTo, child_conversation};
 use crate::ids::{ConversationId, RunId};
 use crate::work::WorkContext;
@@ -56,6 +56,16 @@ impl World {
                     }
                 });
             }
+            Effect::AskClient { at, tool, input } => {
+                let call = ClientCall { at, tool, input };
+                outcome.asks.push(Ask::AskClient { conversation: id.clone(), call });
+            }
+            Effect::AskApproval { at, tool, input, message } => {
+                let question = ApprovalQuestion { at, tool, input, message };
+                outcome.asks.push(Ask::AskApproval { conversation: id.clone(), question });
+            }
+            // An answer that comes all the same is of no use to the conversation, and it says so.
+            Effect::TakeBack { .. } => {}
             Effect::CancelRun { run } => self.cancel(stamp, run, outcome),
             Effect::CancelModel { at } => outcome.asks.push(Ask::CancelModel { at }),
             Effect::Reply { to, outcome: result } => {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hotseat_trace::{Event, Execution, Payload, Record};
 
-pub use delivery::{Ask, Delivery, Outcome, Stamp};
+pub use delivery::{ApprovalQuestion, Ask, ClientCall, Delivery, Outcome, Stamp};
 use run::Running;
 
 use crate::conversation::{Conversation, Input, Millis, Opening};

@@ -149,6 +149,23 @@ impl Test {
     }
 }
 
-pub fn completed(result: &Held) {
-    assert_eq!(result.status, RunStatus::Completed);
+/// A conversation that came to something.
+pub trait Came {
+    fn to(&self) -> RunStatus;
+}
+
+impl Came for TestConversation {
+    fn to(&self) -> RunStatus {
+        self.status
+    }
+}
+
+impl Came for Held {
+    fn to(&self) -> RunStatus {
+        self.status
+    }
+}
+
+pub fn completed(result: &impl Came) {
+    assert_eq!(result.to(), RunStatus::Completed);
 }
