@@ -250,7 +250,7 @@ fn is_url(text: &str) -> bool {
 }
 
 /// The candidate that was probably meant, if one is near enough.
-fn nearest(written: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if written.len() > LONGEST {
         return None;
@@ -265,6 +265,7 @@ fn nearest(written: &str, candidates: impl Iterator<Item = &'static str>) -> Opt
     let written = fold(written);
     let most = (written.chars().count() / 3).max(1);
     candidates
+        .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&written, &fold(candidate)), candidate))
         .filter(|&(distance, candidate)| distance <= most && distance < candidate.len())
         .min_by_key(|&(distance, _)| distance)

@@ -143,8 +143,8 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Brings those of one source into the order of its text.
-    pub(super) fn sort_by_place(&mut self) {
+    /// Brings those of one source into the order of its text. Those without a place come first.
+    pub fn sort_by_place(&mut self) {
         self.0.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| place.span.start));
     }
 
