@@ -14,11 +14,11 @@ mod schema;
 mod shape;
 pub mod yaml;
 
-pub use check::check;
+pub use check::{check, nearest};
 pub use diagnostic::visible_char;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use node::{Entry, Key, Node, Value};
 pub use place::{Place, Source};
 pub use reader::{Map, View};
 pub use schema::{json_schema, reference_markdown};
-pub use shape::{Field, Kind, Shape};
+pub use shape::{Field, Kind, Shape, Tagged};
