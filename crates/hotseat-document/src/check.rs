@@ -247,7 +247,7 @@ impl Checker<'_> {
 }
 
 fn list_advice(kind: &Kind) -> Option<String> {
-    kind.accepts(Type::List).then(|| "write it as a list, with `- ` before each entry".to_owned())
+    kind.accepts(Type::List).then(|| "write it as a list, between `[` and `]`".to_owned())
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {
