@@ -183,7 +183,10 @@ fn find(shared: &Shared, name: &str) -> Result<Agent, Refusal> {
         let known: Vec<_> = shared.agents.iter().map(Agent::name).collect();
         Refusal {
             member: Some("model".to_string()),
-            ..Refusal::of(Reason::NotFound, format!("there is no agent {name:?}; there is {}", known.join(", ")))
+            ..Refusal::of(
+                Reason::NotFound,
+                format!("there is no agent {name:?}; there is {}", known.join(", ")),
+            )
         }
     })
 }
@@ -388,7 +391,8 @@ async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     let own = host.is_some_and(|host| origin == format!("http://{host}"));
     let allowed = options.allow_origins.iter().any(|known| known == "*" || *known == origin);
     if !own && !allowed {
-        let message = format!("pages of {origin} may not use this server; `--allow-origin {origin}` lets them");
+        let message =
+            format!("pages of {origin} may not use this server; `--allow-origin {origin}` lets them");
         return Refusal::of(Reason::Forbidden, message).into_response();
     }
     let preflight = request.method() == Method::OPTIONS;
@@ -433,12 +437,25 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_let_in() {
-        for host in ["localhost", "localhost:80", "LOCALHOST:1", "a.localhost:1", "127.0.0.1:8080", "127.1.2.3", "[::1]:80"]
-        {
+        for host in [
+            "localhost",
+            "localhost:80",
+            "LOCALHOST:1",
+            "a.localhost:1",
+            "127.0.0.1:8080",
+            "127.1.2.3",
+            "[::1]:80",
+        ] {
             assert!(is_local(host), "{host}");
         }
-        for host in ["", "evil.example", "localhost.evil.example:80", "10.0.0.1:80", "[2001:db8::1]:80", "127.0.0.1.evil.example"]
-        {
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example:80",
+            "10.0.0.1:80",
+            "[2001:db8::1]:80",
+            "127.0.0.1.evil.example",
+        ] {
             assert!(!is_local(host), "{host}");
         }
     }

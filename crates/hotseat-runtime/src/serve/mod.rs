@@ -40,14 +40,7 @@ pub struct Agent {
 impl Agent {
     /// The agent `id` of these definitions, whose conversations `host` holds.
     pub fn new(name: impl Into<String>, host: Host, definitions: Arc<Definitions>, id: AgentId) -> Agent {
-        Agent {
-            name: name.into(),
-            host,
-            id,
-            definitions,
-            busy: Arc::default(),
-            known: Arc::default(),
-        }
+        Agent { name: name.into(), host, id, definitions, busy: Arc::default(), known: Arc::default() }
     }
 
     /// What it is called.

@@ -287,9 +287,7 @@ pub fn waits(state: &State, turn: &TurnId) -> bool {
                 // An agent that has joined waits in a turn of this conversation.
                 let mut called = state.active_turns().filter(|called| {
                     let to = called.reply_to.as_ref();
-                    to.is_some_and(|to| {
-                        to.conversation == state.conversation && to.at.call == operation.call
-                    })
+                    to.is_some_and(|to| to.conversation == state.conversation && to.at.call == operation.call)
                 });
                 called.next().is_some_and(|called| waits(state, &called.id))
             }

@@ -391,7 +391,9 @@ impl Translator {
                 let spent = self.spent.by_model.entry(call.model_profile_id.clone()).or_default();
                 spent.0 += call.input_tokens;
                 if followed.speaker == Speaker::Agent {
-                    told.push(Told::StepStarted { step: step(&self.conversation, &turn, call.call_no, call.attempt) });
+                    told.push(Told::StepStarted {
+                        step: step(&self.conversation, &turn, call.call_no, call.attempt),
+                    });
                 }
             }
             Payload::LlmCallCompleted(call) => {
@@ -404,12 +406,16 @@ impl Translator {
                 reply.close(&message, told);
                 if followed.speaker == Speaker::Agent {
                     self.stop = Some(call.stop_reason.clone());
-                    told.push(Told::StepFinished { step: step(&self.conversation, &turn, call.call_no, reply.attempt) });
+                    told.push(Told::StepFinished {
+                        step: step(&self.conversation, &turn, call.call_no, reply.attempt),
+                    });
                 }
             }
             Payload::LlmCallFailed(call) if followed.speaker == Speaker::Agent => {
                 followed.reply.close_reasoning(&message_id(&turn, call.call_no), told);
-                told.push(Told::StepFinished { step: step(&self.conversation, &turn, call.call_no, call.attempt) });
+                told.push(Told::StepFinished {
+                    step: step(&self.conversation, &turn, call.call_no, call.attempt),
+                });
             }
             Payload::AssistantMessage(said) => {
                 let message = message_id(&turn, followed.reply.call);
@@ -453,7 +459,9 @@ impl Translator {
                 self.answer(call, done.error.message.clone(), true, speaker, told);
             }
             Payload::MoveRecorded(recorded) => {
-                let (Some(made), Some(outcome)) = (&recorded.tool_call, &recorded.tool_result) else { return };
+                let (Some(made), Some(outcome)) = (&recorded.tool_call, &recorded.tool_result) else {
+                    return;
+                };
                 if self.refused.remove(&made.tool_call_id) {
                     self.calls.insert(made.tool_call_id.clone());
                     let message = message_id(&turn, followed.reply.call);

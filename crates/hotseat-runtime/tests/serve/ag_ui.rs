@@ -154,9 +154,17 @@ async fn an_open_question_must_be_answered_in_its_form() {
     assert_eq!(status, 409);
     assert!(words.contains("approve the call t-t1-k1") && words.contains("resume"), "{words}");
     for (entry, status, says) in [
-        (json!({"interruptId": "x", "status": "resolved", "payload": {"approved": true}}), 409, "open are: t-t1-k1"),
+        (
+            json!({"interruptId": "x", "status": "resolved", "payload": {"approved": true}}),
+            409,
+            "open are: t-t1-k1",
+        ),
         (json!({"interruptId": "t-t1-k1", "status": "resolved"}), 400, "resume[0].payload"),
-        (json!({"interruptId": "t-t1-k1", "status": "resolved", "payload": {"approved": "yes"}}), 400, "boolean"),
+        (
+            json!({"interruptId": "t-t1-k1", "status": "resolved", "payload": {"approved": "yes"}}),
+            400,
+            "boolean",
+        ),
         (json!({"interruptId": "t-t1-k1", "status": "done"}), 400, "`resolved` or `cancelled`"),
     ] {
         let (found, words) = client.refused(Some(json!([entry]))).await;
@@ -251,7 +259,9 @@ async fn a_run_lasts_until_work_beside_it_has_ended() {
     let served = serve(&agent, model).await;
     let mut client = Client::new(&served, "t");
     let told = short(&client.say("find it").await);
-    let place = |start: &str| told.iter().position(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {told:#?}"));
+    let place = |start: &str| {
+        told.iter().position(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {told:#?}"))
+    };
     assert!(place("TEXT_MESSAGE_CONTENT t-t1-r1 I have started.") < place("TOOL_CALL_RESULT t-t1-k1"));
     assert!(place("TOOL_CALL_RESULT t-t1-k1") < place("TEXT_MESSAGE_CONTENT t-t1-r2 It is 7."));
     assert_eq!(told.last().unwrap(), r#"RUN_FINISHED {"type":"success"}"#);
@@ -297,7 +307,11 @@ async fn a_failed_turn_is_a_run_error_and_the_thread_goes_on() {
     let mut client = Client::new(&served, "t");
     let failed = client.say("hello").await;
     let last = failed.last().unwrap();
-    assert_eq!((last["type"].as_str(), last["code"].as_str()), (Some("RUN_ERROR"), Some("LLM_FAILED")), "{last}");
+    assert_eq!(
+        (last["type"].as_str(), last["code"].as_str()),
+        (Some("RUN_ERROR"), Some("LLM_FAILED")),
+        "{last}"
+    );
     // The client asks again with what it has, half a message included.
     client.run(None).await;
     assert_eq!(client.last_text(), "Now it works.");
@@ -310,7 +324,14 @@ async fn a_reply_that_begins_anew_is_not_told_twice() {
     let (teller, model) = told();
     let served = serve(&persona("Helper"), model).await;
     let mut client = Client::new(&served, "t");
-    teller.tell([Piece::Say("Hello "), Piece::Restart, Piece::Say("Hel"), Piece::Say("lo wor"), Piece::Say("ld"), Piece::Done]);
+    teller.tell([
+        Piece::Say("Hello "),
+        Piece::Restart,
+        Piece::Say("Hel"),
+        Piece::Say("lo wor"),
+        Piece::Say("ld"),
+        Piece::Done,
+    ]);
     let events = client.say("hi").await;
     assert_eq!(client.last_text(), "Hello world");
     assert!(!short(&events).iter().any(|line| line.starts_with("MESSAGES_SNAPSHOT")));
@@ -463,7 +484,8 @@ async fn a_client_that_forgot_the_state_is_told_of_it() {
 #[tokio::test]
 async fn malformed_requests_are_refused_with_the_place() {
     let served = serve(&clerk(), scripted([Rule::new().say("Yes.").always()])).await;
-    let good = || json!({"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "hi"}]});
+    let good =
+        || json!({"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "hi"}]});
     let with = |member: &str, value: serde_json::Value| {
         let mut body = good();
         body[member] = value;
@@ -480,17 +502,26 @@ async fn malformed_requests_are_refused_with_the_place() {
         (with("messages", json!([{"id": "1", "role": "robot", "content": "hi"}])), "no role \"robot\""),
         (with("messages", json!([{"id": "1", "role": "tool", "content": "hi"}])), "needs `toolCallId`"),
         (
-            with("messages", json!([{"id": "1", "role": "user", "content": [{"type": "image", "source": {}}]}])),
+            with(
+                "messages",
+                json!([{"id": "1", "role": "user", "content": [{"type": "image", "source": {}}]}]),
+            ),
             "this one is image",
         ),
         (with("messages", json!([{"id": "1", "role": "user", "content": 7}])), "a text or a list of parts"),
         (with("tools", json!([{"description": "x"}])), "tools[0]: missing field `name`"),
-        (with("tools", json!([{"name": "look_up", "description": "x"}])), "tool of its own called \"look_up\""),
+        (
+            with("tools", json!([{"name": "look_up", "description": "x"}])),
+            "tool of its own called \"look_up\"",
+        ),
         (
             with("tools", json!([{"name": "a", "description": ""}, {"name": "a", "description": ""}])),
             "there twice",
         ),
-        (with("tools", json!([{"name": "a", "description": "", "parameters": {"type": "thing"}}])), "parameters"),
+        (
+            with("tools", json!([{"name": "a", "description": "", "parameters": {"type": "thing"}}])),
+            "parameters",
+        ),
         (with("context", json!([{"value": "x"}])), "context[0]: missing field `description`"),
         (with("resume", json!([{"status": "resolved"}])), "resume[0]: missing field `interruptId`"),
     ] {

@@ -52,6 +52,14 @@ pub async fn serve_with(
     Served { url, http, host, stop: Some(stop), running }
 }
 
+/// A server that listens and answers nobody.
+pub async fn bind(options: Options) -> Result<Server, hotseat_runtime::serve::ServeError> {
+    let (definitions, id) = Definitions::of(&persona("Nobody")).unwrap();
+    let definitions = Arc::new(definitions);
+    let host = Host::new(definitions.clone(), Models::default(), HostOptions::default());
+    Server::bind(options, vec![Agent::new("nobody", host, definitions, id)]).await
+}
+
 impl Served {
     pub async fn post(&self, path: &str, body: &Value) -> reqwest::Response {
         self.request(path, body.to_string()).send().await.unwrap()
@@ -88,7 +96,9 @@ pub fn clerk() -> Persona {
             .output("output", "result"),
     );
     let refund = task("Refund").step(
-        step(mock().computes("{refunded: input.amount}")).input("amount", "input.amount").output("output", "result"),
+        step(mock().computes("{refunded: input.amount}"))
+            .input("amount", "input.amount")
+            .output("output", "result"),
     );
     persona("Clerk")
         .system("You are a clerk.")
@@ -272,11 +282,16 @@ pub fn short(events: &[Value]) -> Vec<String> {
             "TEXT_MESSAGE_START" | "TEXT_MESSAGE_END" | "TEXT_MESSAGE_CONTENT" => {
                 format!("{kind}{}{}{}", of("messageId"), of("subagentRunId"), of("delta"))
             }
-            "TOOL_CALL_START" => format!("{kind}{}{}{}", of("toolCallId"), of("toolCallName"), of("parentMessageId")),
+            "TOOL_CALL_START" => {
+                format!("{kind}{}{}{}", of("toolCallId"), of("toolCallName"), of("parentMessageId"))
+            }
             "TOOL_CALL_RESULT" => format!("{kind}{}{}", of("toolCallId"), of("content")),
             "MESSAGES_SNAPSHOT" => {
                 let messages = event["messages"].as_array().unwrap();
-                format!("{kind} {}", messages.iter().map(|m| m["id"].as_str().unwrap()).collect::<Vec<_>>().join(" "))
+                format!(
+                    "{kind} {}",
+                    messages.iter().map(|m| m["id"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+                )
             }
             _ => format!(
                 "{kind}{}{}{}{}{}{}{}",
@@ -319,10 +334,25 @@ impl Teller {
         self.0.send_modify(|pieces| pieces.extend(more));
     }
 
-    /// Waits until nobody listens any more: every call has been given up.
+    /// How many calls are under way, and one.
+    pub fn listeners(&self) -> usize {
+        self.0.receiver_count()
+    }
+
+    /// Waits until so many calls are under way.
+    pub async fn until_asked(&self, listeners: usize) {
+        let asked = async {
+            while self.listeners() < listeners {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(SOON, asked).await.expect("the model is asked");
+    }
+
+    /// Waits until a call has been given up.
     pub async fn until_given_up(&self, listeners: usize) {
         let given_up = async {
-            while self.0.receiver_count() > listeners {
+            while self.listeners() > listeners {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

@@ -112,9 +112,10 @@ impl Writer {
                 vec![of(event, speaker)]
             }
             Told::Text { message, speaker, text } => {
-                let entry = self.message(message, speaker);
-                let before = entry["content"].as_str().unwrap_or_default();
-                entry["content"] = Value::String(format!("{before}{text}"));
+                match &mut self.message(message, speaker)["content"] {
+                    Value::String(content) => content.push_str(text),
+                    content => *content = Value::String(text.clone()),
+                }
                 let event = json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": text});
                 vec![of(event, speaker)]
             }

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::super::refusal::Refusal;
 use super::super::translate::{arguments_of, content_of, message_id, result_id};
 use super::request::{Body, Message};
-use crate::conversation::{Caller, ContextEntry, OperationAddress, OperationStatus, State, Turn, TurnEnd, Work};
+use crate::conversation::{
+    Caller, ContextEntry, OperationAddress, OperationStatus, State, Turn, TurnEnd, Work,
+};
 
 /// How earlier messages of a thread that was not known here are called where the model is told of them.
 pub const EARLIER: &str = "What was said earlier in this conversation, before it came here";
@@ -100,7 +102,8 @@ fn begin(messages: &[Message]) -> Result<News, Refusal> {
              there is nothing to answer"
         )));
     }
-    let first = messages.iter().rposition(|message| !matches!(message.body, Body::User(_))).map_or(0, |at| at + 1);
+    let first =
+        messages.iter().rposition(|message| !matches!(message.body, Body::User(_))).map_or(0, |at| at + 1);
     let (before, new) = messages.split_at(first);
     let said: Vec<&str> = new.iter().filter_map(user_text).collect();
     let spoken = before.iter().any(|message| matches!(message.body, Body::User(_)));

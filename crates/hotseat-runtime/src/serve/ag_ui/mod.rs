@@ -83,9 +83,13 @@ impl Run {
                 }
                 Ok(Next::Over(ending)) => return Told::Last(self.last(&ending)),
                 Err(refusal) => {
-                    let failure =
-                        super::translate::Failed { code: Some("INTERNAL_ERROR".to_string()), message: refusal.message };
-                    return Told::Last(vec![self.writer.failed(&failure, &super::translate::Spent::default())]);
+                    let failure = super::translate::Failed {
+                        code: Some("INTERNAL_ERROR".to_string()),
+                        message: refusal.message,
+                    };
+                    return Told::Last(vec![
+                        self.writer.failed(&failure, &super::translate::Spent::default()),
+                    ]);
                 }
             }
         }
@@ -125,17 +129,23 @@ fn check(state: &State, brought: &mut Brought) -> Result<(), Refusal> {
         )));
     }
     if brought.user.is_none() && brought.results.is_empty() && brought.verdicts.is_empty() {
-        let waiting = client_calls(state).map(|(at, tool)| format!("{} of {tool}", at.call)).collect::<Vec<_>>();
+        let waiting =
+            client_calls(state).map(|(at, tool)| format!("{} of {tool}", at.call)).collect::<Vec<_>>();
         let message = match waiting.is_empty() {
             true => "the request says nothing new: all of its messages have been answered".to_string(),
-            false => format!("the request answers none of the calls that wait for the client: {}", waiting.join(", ")),
+            false => format!(
+                "the request answers none of the calls that wait for the client: {}",
+                waiting.join(", ")
+            ),
         };
         return Err(Refusal { member: Some("messages".to_string()), ..Refusal::conflict(message) });
     }
     if brought.user.is_some() {
         // A user who says something else does not answer: what waits for an answer is given up.
-        let answered = |turn| brought.results.iter().any(|(at, _)| at.turn == turn)
-            || brought.verdicts.iter().any(|(at, _)| at.turn == turn);
+        let answered = |turn| {
+            brought.results.iter().any(|(at, _)| at.turn == turn)
+                || brought.verdicts.iter().any(|(at, _)| at.turn == turn)
+        };
         let left = client_calls(state).map(|(at, _)| at.turn.clone()).filter(|turn| !answered(turn.clone()));
         let mut given_up: Vec<_> = left.collect();
         given_up.dedup();

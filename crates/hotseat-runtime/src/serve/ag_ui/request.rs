@@ -232,7 +232,8 @@ fn says_something(state: Value) -> Option<Value> {
 
 fn check_id(member: &str, id: &str) -> Result<(), Refusal> {
     if id.is_empty() || id.len() > LONGEST_ID || id.chars().any(char::is_control) {
-        let message = format!("`{member}` must be a text of 1 to {LONGEST_ID} bytes without control characters");
+        let message =
+            format!("`{member}` must be a text of 1 to {LONGEST_ID} bytes without control characters");
         return Err(Refusal::bad(member, message));
     }
     Ok(())

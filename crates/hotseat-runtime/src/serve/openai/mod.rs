@@ -128,7 +128,8 @@ impl Chat {
             match self.step().await {
                 Ok(Step::Said(pieces)) if pieces.is_empty() => {}
                 Ok(Step::Said(pieces)) => {
-                    chunks.extend(pieces.into_iter().map(|piece| self.chunk(json!({"content": piece}), None)));
+                    chunks
+                        .extend(pieces.into_iter().map(|piece| self.chunk(json!({"content": piece}), None)));
                     return Told::Chunks(chunks);
                 }
                 Ok(Step::Over(ending)) => return Told::Last(self.last_chunks(&ending)),
@@ -194,7 +195,10 @@ impl Chat {
                     if let Some(before) = self.before {
                         self.agent.known.put(&self.messages[..before], self.conversation.clone());
                     }
-                    return Err(Refusal::of(Reason::Failed, format!("the agent failed: {}", failure.message)));
+                    return Err(Refusal::of(
+                        Reason::Failed,
+                        format!("the agent failed: {}", failure.message),
+                    ));
                 }
                 let calls = ending.calls.iter().map(|call| call.call.to_string()).collect();
                 self.messages.push(Said::Assistant { text: self.text.clone(), calls });
@@ -228,11 +232,14 @@ impl Chat {
         let withdrawn = self.text.len() - self.message;
         let unsent: usize = pieces.iter().map(String::len).sum();
         if self.head.stream && withdrawn > unsent {
-            let message = "the model's reply broke off after a part of it was sent, and its next one is another";
+            let message =
+                "the model's reply broke off after a part of it was sent, and its next one is another";
             return Err(Refusal::of(Reason::Failed, message));
         }
         let mut said = self.text.split_off(self.message).len();
-        while said > 0 && let Some(piece) = pieces.pop() {
+        while said > 0
+            && let Some(piece) = pieces.pop()
+        {
             said = said.saturating_sub(piece.len());
         }
         Ok(())
@@ -297,7 +304,8 @@ async fn go_on(
         }
     }
     if let Some(at) = open.iter().find(|at| !results.iter().any(|(known, _)| known == *at)) {
-        let message = format!("the tool call {} is not answered: each one needs a message of role `tool`", at.call);
+        let message =
+            format!("the tool call {} is not answered: each one needs a message of role `tool`", at.call);
         return Err(Refusal::bad("messages", message));
     }
     brought.results = results;
@@ -313,10 +321,12 @@ const EARLIER: &str = "What was said earlier in this conversation, before it cam
 /// Begins a conversation with everything that was said before told as context.
 fn begin_anew(messages: &[Said], before: usize, brought: &mut Brought) -> Result<(), Refusal> {
     let (history, new) = messages.split_at(before);
-    let last_words = || messages.iter().rev().find_map(|said| match said {
-        Said::User(text) => Some(text.clone()),
-        Said::Assistant { .. } | Said::Tool { .. } => None,
-    });
+    let last_words = || {
+        messages.iter().rev().find_map(|said| match said {
+            Said::User(text) => Some(text.clone()),
+            Said::Assistant { .. } | Said::Tool { .. } => None,
+        })
+    };
     let (text, earlier) = match words(new) {
         Some(text) => (text, [history, &new[..new.len() - users_at_end(new)]].concat()),
         // The results of calls that are not known here: the question is asked again, with what was found out.

@@ -167,7 +167,10 @@ pub fn read(body: &[u8]) -> Result<Asked, Refusal> {
         let at = format!("tools[{index}]");
         let WrittenTool { r#type, function } = member(&at, value)?;
         let (Some(function), "function") = (function, r#type.as_str()) else {
-            return Err(Refusal::bad(at, format!("tools are of type function, and this one is {:?}", r#type)));
+            return Err(Refusal::bad(
+                at,
+                format!("tools are of type function, and this one is {:?}", r#type),
+            ));
         };
         tools.push(offered(&at, function.name, function.description, function.parameters)?);
     }
