@@ -252,6 +252,10 @@ impl<'a> Excerpt<'a> {
     }
 
     fn push_line(&mut self, source: &Source, line: Range<usize>, marks: Vec<Mark<'a>>, width: usize) {
+        // A piece that begins within its line is shown where it stands there.
+        if line.start == 0 {
+            self.text.extend(std::iter::repeat_n(' ', source.first_column as usize - 1));
+        }
         let text = &source.text[line.clone()];
         let shown_until = |start: usize, chars: usize| {
             text[start..].char_indices().nth(chars).map_or(text.len(), |(length, _)| start + length)

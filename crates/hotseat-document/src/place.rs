@@ -13,17 +13,29 @@ pub struct Source {
     pub text: String,
     /// The line of the file on which this piece begins, counted from 1.
     pub first_line: u32,
+    /// The column of that line at which it begins, counted in characters from 1.
+    pub first_column: u32,
 }
 
 impl Source {
     /// A piece of a file that begins on `first_line`. A leading byte order mark is dropped, so that it neither
     /// takes part in columns nor in the text.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>, first_line: u32) -> Arc<Self> {
+        Source::starting_at(name, text, first_line, 1)
+    }
+
+    /// The same for a piece that does not begin at the start of its line.
+    pub fn starting_at(
+        name: impl Into<Arc<str>>,
+        text: impl Into<String>,
+        first_line: u32,
+        first_column: u32,
+    ) -> Arc<Self> {
         let mut text = text.into();
         if text.starts_with('\u{FEFF}') {
             text.drain(..'\u{FEFF}'.len_utf8());
         }
-        Arc::new(Source { name: name.into(), text, first_line })
+        Arc::new(Source { name: name.into(), text, first_line, first_column })
     }
 
     /// The largest character boundary that is not behind `offset` and not behind the end.
@@ -87,7 +99,8 @@ impl Place {
     pub fn column(&self) -> u32 {
         let start = self.source.line_start(self.span.start);
         let before = self.source.text[start..self.source.boundary(self.span.start)].chars().count();
-        u32::try_from(before + 1).unwrap_or(u32::MAX)
+        let shift = if start == 0 { self.source.first_column.saturating_sub(1) } else { 0 };
+        u32::try_from(before + 1).unwrap_or(u32::MAX).saturating_add(shift)
     }
 
     /// Where in the spelling of `text` its part `part` (in bytes) is, if this is the place of a node that is that

@@ -566,7 +566,7 @@ fn definitions_that_cannot_be_used_say_where_and_why() {
         ),
         (
             persona("P").tool(tool("a")),
-            "persona P, tool a: nothing is behind it: it needs a task, a workflow or an agent",
+            "persona P, tool a: nothing is behind it: it needs a task, a workflow, an agent or the client",
         ),
         (
             persona("P").tool(tool("a").task(&work).loop_in()),

@@ -131,7 +131,10 @@ impl Definitions {
     fn tool(&mut self, tool: &Tool, place: String) -> Result<(), DefinitionError> {
         schema::check(&tool.input_schema).map_err(|problem| wrong(format!("{place}, input"), problem))?;
         let Some(target) = &tool.target else {
-            return Err(wrong(place, "nothing is behind it: it needs a task, a workflow or an agent"));
+            return Err(wrong(
+                place,
+                "nothing is behind it: it needs a task, a workflow, an agent or the client",
+            ));
         };
         let is_agent = matches!(target, Target::Agent(_));
         if tool.mode == InvocationMode::LoopIn && !is_agent {
@@ -153,7 +156,8 @@ impl Definitions {
             // Whether there is one with this id shows when it is called: it is then a failure of the tool.
             Target::Task(Reference::Id(_))
             | Target::Workflow(Reference::Id(_))
-            | Target::Agent(Reference::Id(_)) => Ok(()),
+            | Target::Agent(Reference::Id(_))
+            | Target::Client => Ok(()),
         }
     }
 
