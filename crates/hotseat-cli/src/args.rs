@@ -31,7 +31,7 @@ pub enum Command {
 /// Which cases are meant.
 #[derive(Debug, ClapArgs)]
 pub struct SelectArgs {
-    /// Suites: files, folders (their *.test.yaml) or globs. Default: `suites` of the project file.
+    /// Suites: files, folders (their *.test.yaml, *.test.jsonl, …) or globs. Default: `suites` of the project file.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
     /// Project file. Default: hotseat.yaml of this folder or the nearest one above it.

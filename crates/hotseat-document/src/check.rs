@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Key, Node, Value, shorten};
 use super::place::Source;
-use super::shape::{Field, Kind, Shape, Type};
+use super::shape::{Field, Kind, Shape, Tagged, Type};
 
 /// Compares a node with what it may be, and reports everything that does not fit, not only the first.
 pub fn check(node: &Node, kind: &Kind, source: &Arc<Source>, mistakes: &mut Diagnostics) {
@@ -82,6 +82,10 @@ impl Checker<'_> {
                 }
             }
             (Kind::Shape(shape), Value::Map(entries)) => self.check_shape(node, entries, shape, subject),
+            (Kind::Tagged(tagged), Value::Map(entries)) => match tagged.shape_of(node) {
+                Some(shape) => self.check_shape(node, entries, shape, subject),
+                None => self.untold(node, tagged, subject),
+            },
             (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.accepts(type_of(node))) {
                 // `true` where `false` or a mapping may stand: what fits is all of it.
                 Some(Kind::False) if node.value == Value::Bool(true) => self.misfit(node, kind, subject),
@@ -102,7 +106,8 @@ impl Checker<'_> {
                 | Kind::List(_)
                 | Kind::NonEmptyList(_)
                 | Kind::Map(_)
-                | Kind::Shape(_),
+                | Kind::Shape(_)
+                | Kind::Tagged(_),
                 _,
             ) => self.misfit(node, kind, subject),
         }
@@ -137,6 +142,31 @@ impl Checker<'_> {
             let is_meant = field.spellings().any(|spelling| meant.contains(&spelling));
             if !is_given && !is_meant {
                 self.missing_key(node, field, subject);
+            }
+        }
+    }
+
+    /// A mapping whose shape its key does not tell.
+    fn untold(&mut self, node: &Node, tagged: &Tagged, subject: Subject<'_>) {
+        let words = tagged.all_words();
+        match node.get(tagged.key) {
+            None => {
+                let all: Vec<_> = words.map(|word| format!("`{word}`")).collect();
+                let mistake = Diagnostic::new(format!("{subject} has no `{}`", tagged.key));
+                let help = format!("`{}` is one of {}", tagged.key, all.join(", "));
+                self.mistakes.push(mistake.at(node.place(self.source)).help(help));
+            }
+            Some(tag) => {
+                let all: Vec<_> = tagged.all_words().map(|word| format!("`{word}`")).collect();
+                let message =
+                    format!("`{}` must be one of {}, found {}", tagged.key, all.join(", "), tag.in_words());
+                let mistake = Diagnostic::new(message).at(tag.place(self.source));
+                let near = match &tag.value {
+                    Value::String(text) => nearest(text, words),
+                    _ => None,
+                };
+                let help = near.map(|near| format!("did you mean `{near}`?"));
+                self.mistakes.push(Diagnostic { help, ..mistake });
             }
         }
     }
@@ -217,7 +247,7 @@ impl Checker<'_> {
 }
 
 fn list_advice(kind: &Kind) -> Option<String> {
-    kind.accepts(Type::List).then(|| "write it as a list, with `- ` before each entry".to_owned())
+    kind.accepts(Type::List).then(|| "write it as a list, between `[` and `]`".to_owned())
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {
@@ -250,7 +280,7 @@ fn is_url(text: &str) -> bool {
 }
 
 /// The candidate that was probably meant, if one is near enough.
-fn nearest(written: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if written.len() > LONGEST {
         return None;
@@ -265,6 +295,7 @@ fn nearest(written: &str, candidates: impl Iterator<Item = &'static str>) -> Opt
     let written = fold(written);
     let most = (written.chars().count() / 3).max(1);
     candidates
+        .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&written, &fold(candidate)), candidate))
         .filter(|&(distance, candidate)| distance <= most && distance < candidate.len())
         .min_by_key(|&(distance, _)| distance)

@@ -142,6 +142,11 @@ impl<'a> Map<'a> {
         self.entries.iter().find(is_meant)
     }
 
+    /// The shape by whose keys it is read.
+    pub fn shape(&self) -> &'static Shape {
+        self.shape
+    }
+
     /// Whether it has no key at all.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -199,8 +204,9 @@ impl<'a> Map<'a> {
 
     /// The mapping of a key, to be read by the keys of the shape that the field names.
     pub fn map(&self, key: &str) -> Option<Map<'a>> {
-        let shape = shape_of(&self.shape.field(key)?.kind)?;
-        self.get(key)?.map(shape)
+        let view = self.get(key)?;
+        let shape = shape_of(&self.shape.field(key)?.kind, view.node)?;
+        view.map(shape)
     }
 
     /// The value of a key as JSON, without its places.
@@ -210,10 +216,11 @@ impl<'a> Map<'a> {
 }
 
 /// The shape that a mapping of this kind has.
-fn shape_of(kind: &Kind) -> Option<&'static Shape> {
+fn shape_of(kind: &Kind, node: &Node) -> Option<&'static Shape> {
     match kind {
         Kind::Shape(shape) => Some(shape),
-        Kind::OneOf(kinds) => kinds.iter().find_map(shape_of),
+        Kind::Tagged(tagged) => tagged.shape_of(node),
+        Kind::OneOf(kinds) => kinds.iter().find_map(|kind| shape_of(kind, node)),
         _ => None,
     }
 }

@@ -102,6 +102,10 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
         Kind::Map(kind) => json!({ "type": "object", "additionalProperties": kind_schema(kind, root) }),
         Kind::Shape(shape) if std::ptr::eq(*shape, root) => json!({ "$ref": "#" }),
         Kind::Shape(shape) => json!({ "$ref": format!("#/$defs/{}", shape.name) }),
+        Kind::Tagged(tagged) => {
+            let shapes = tagged.shapes.iter().map(|shape| kind_schema(&Kind::Shape(shape), root));
+            json!({ "anyOf": shapes.collect::<Vec<_>>() })
+        }
         Kind::OneOf(kinds) => {
             json!({ "anyOf": kinds.iter().map(|kind| kind_schema(kind, root)).collect::<Vec<_>>() })
         }
@@ -159,6 +163,10 @@ fn type_markdown(kind: &Kind) -> String {
         Kind::List(kind) | Kind::NonEmptyList(kind) => format!("list of {}", type_markdown(kind)),
         Kind::Map(kind) => format!("mapping of names to {}", type_markdown(kind)),
         Kind::Shape(shape) => format!("[{}](#{})", shape.name, anchor(shape.name)),
+        Kind::Tagged(tagged) => {
+            let shapes = tagged.shapes.iter().map(|shape| type_markdown(&Kind::Shape(shape)));
+            shapes.collect::<Vec<_>>().join(" or ")
+        }
         Kind::OneOf(kinds) => kinds.iter().map(type_markdown).collect::<Vec<_>>().join(" or "),
     }
 }

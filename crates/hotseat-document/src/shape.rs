@@ -2,6 +2,7 @@
 
 use super::check::check;
 use super::diagnostic::Diagnostics;
+use super::node::{Node, Value};
 use super::place::Source;
 use super::yaml;
 
@@ -73,8 +74,62 @@ pub enum Kind {
     Map(&'static Kind),
     /// A mapping with known keys.
     Shape(&'static Shape),
+    /// A mapping of one of several shapes, told apart by one of its keys.
+    Tagged(&'static Tagged),
     /// One of several, told apart by their JSON types. For each type there is at most one.
     OneOf(&'static [Kind]),
+}
+
+/// Several shapes that are told apart by the value of one key, which each of them has as a [`Kind::Choice`] of its own
+/// words. Where one of them does not require the key, a mapping without it is of that shape.
+#[derive(Debug)]
+pub struct Tagged {
+    /// The key.
+    pub key: &'static str,
+    /// The shapes.
+    pub shapes: &'static [&'static Shape],
+}
+
+impl Tagged {
+    /// The shape of a mapping; none if the key is missing where it has to be, or has a value that no shape knows.
+    pub fn shape_of(&self, node: &Node) -> Option<&'static Shape> {
+        match node.get(self.key).map(|tag| &tag.value) {
+            Some(Value::String(word)) => {
+                self.shapes.iter().copied().find(|shape| self.words(shape).contains(&word.as_str()))
+            }
+            Some(_) => None,
+            None => self.default_shape(),
+        }
+    }
+
+    /// All words that the key may have.
+    pub(super) fn all_words(&self) -> impl Iterator<Item = &'static str> {
+        self.shapes.iter().flat_map(|shape| self.words(shape)).copied()
+    }
+
+    /// The words by which a shape is told.
+    pub(super) fn words(&self, shape: &'static Shape) -> &'static [&'static str] {
+        match shape.field(self.key).map(|field| field.kind) {
+            Some(Kind::Choice(words)) => words,
+            _ => &[],
+        }
+    }
+
+    fn default_shape(&self) -> Option<&'static Shape> {
+        let optional = |shape: &&Shape| shape.field(self.key).is_some_and(|field| !field.required);
+        self.shapes.iter().copied().find(optional)
+    }
+
+    fn problems(&self, path: &str, problems: &mut Vec<String>) {
+        let words: Vec<_> = self.all_words().collect();
+        let twice = |(number, word): (usize, &&str)| words[..number].contains(word);
+        let wordless = self.shapes.iter().any(|shape| self.words(shape).is_empty());
+        let optional =
+            self.shapes.iter().filter(|shape| shape.field(self.key).is_some_and(|field| !field.required));
+        if wordless || words.iter().enumerate().any(twice) || optional.count() > 1 {
+            problems.push(format!("the shapes of `{path}` cannot be told apart"));
+        }
+    }
 }
 
 impl Field {
@@ -185,7 +240,7 @@ impl Kind {
             Kind::Integer { .. } | Kind::Number => given == Type::Number,
             Kind::Json => true,
             Kind::List(_) | Kind::NonEmptyList(_) => given == Type::List,
-            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => given == Type::Map,
+            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => given == Type::Map,
             Kind::OneOf(kinds) => kinds.iter().any(|kind| kind.accepts(given)),
         }
     }
@@ -204,7 +259,7 @@ impl Kind {
             Kind::Number => "a number".to_owned(),
             Kind::Pattern => "a regular expression".to_owned(),
             Kind::Json => "any value".to_owned(),
-            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => "a mapping".to_owned(),
+            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => "a mapping".to_owned(),
             Kind::Url => "a URL".to_owned(),
             Kind::Choice(words) => either(words.iter().map(|word| format!("`{word}`")).collect()),
             Kind::List(_) => "a list".to_owned(),
@@ -214,12 +269,14 @@ impl Kind {
     }
 
     fn collect_shapes(&self, shapes: &mut Vec<&'static Shape>) {
-        match *self {
-            Kind::Shape(shape) => {
-                if !shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
-                    shapes.push(shape);
-                }
+        let mut collect = |shape: &'static Shape| {
+            if !shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
+                shapes.push(shape);
             }
+        };
+        match *self {
+            Kind::Shape(shape) => collect(shape),
+            Kind::Tagged(tagged) => tagged.shapes.iter().copied().for_each(collect),
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.collect_shapes(shapes),
             Kind::OneOf(kinds) => kinds.iter().for_each(|kind| kind.collect_shapes(shapes)),
             Kind::Bool
@@ -245,6 +302,7 @@ impl Kind {
                 }
                 kinds.iter().for_each(|kind| kind.problems(path, problems));
             }
+            Kind::Tagged(tagged) => tagged.problems(path, problems),
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.problems(path, problems),
             Kind::Integer { min, max } if min > max => problems.push(format!("no number fits `{path}`")),
             Kind::Choice([]) => problems.push(format!("no word fits `{path}`")),

@@ -3,32 +3,9 @@
 use hotseat_model::Timed;
 use serde_json::Value;
 
-use crate::conversation::{ApprovalVerdict, OperationAddress};
+use crate::conversation::ApprovalVerdict;
 use crate::failure::Failure;
-
-/// A call that the client is to carry out.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ClientCall {
-    /// Which call.
-    pub at: OperationAddress,
-    /// The tool.
-    pub tool: String,
-    /// What it is given.
-    pub input: Value,
-}
-
-/// A call that a person is asked about.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApprovalQuestion {
-    /// Which call.
-    pub at: OperationAddress,
-    /// The tool.
-    pub tool: String,
-    /// What the model gave.
-    pub input: Value,
-    /// The question.
-    pub message: String,
-}
+use crate::world::{ApprovalQuestion, ClientCall};
 
 /// What the client returns, and when; none if it never answers.
 pub type Client = dyn FnMut(&ClientCall) -> Option<Timed<Result<Value, Failure>>> + Send;

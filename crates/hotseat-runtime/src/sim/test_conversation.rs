@@ -7,11 +7,12 @@ use hotseat_trace::Trace;
 
 use serde_json::Value;
 
-use super::{ApprovalQuestion, ClientCall, Journal, Outside, Rest, Sim, SimSettings};
+use super::{Journal, Outside, Rest, Sim, SimSettings};
 use crate::conversation::{ApprovalVerdict, ContextEntry, Input, Millis, TurnEnd};
 use crate::definition::{DefinitionError, Definitions, Persona};
 use crate::failure::Failure;
 use crate::ids::{ConversationId, MessageId, TurnId};
+use crate::world::{ApprovalQuestion, ClientCall};
 
 /// How a conversation is held.
 pub struct TestOptions {
@@ -154,11 +155,11 @@ pub struct TestConversation {
     pub trace: Trace,
     /// What models were asked, in order.
     pub requests: Vec<Request>,
-    /// Everything that has happened to the conversation itself; the same again gives the same trace.
+    /// Everything that has happened; the same again gives the same trace.
     pub journal: Journal,
     /// What is waited for, when it came to rest too early.
     pub waiting: Vec<String>,
-    /// The world it was held in.
+    /// Where it was held.
     pub sim: Sim,
 }
 
@@ -207,7 +208,7 @@ pub fn run_test_conversation<M: Into<TestMessage>>(
         status,
         trace: sim.trace(),
         requests: sim.requests().to_vec(),
-        journal: sim.journal(&id).to_vec(),
+        journal: sim.journal().clone(),
         waiting,
         sim,
     })

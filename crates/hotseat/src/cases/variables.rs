@@ -67,14 +67,20 @@ pub fn interpolate(
             };
             nodes.iter_mut().for_each(|node| interpolate(node, kind, variables, source, mistakes));
         }
-        (Value::Map(entries), kind) => {
+        (Value::Map(_), kind) => {
+            let shape = match kind {
+                Kind::Shape(shape) => Some(*shape),
+                Kind::Tagged(tagged) => tagged.shape_of(node),
+                _ => None,
+            };
+            let Value::Map(entries) = &mut node.value else { return };
             for entry in entries {
-                let kind = match kind {
-                    Kind::Map(kind) => kind,
-                    Kind::Shape(shape) => {
+                let kind = match (kind, shape) {
+                    (Kind::Map(kind), _) => kind,
+                    (_, Some(shape)) => {
                         shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind)
                     }
-                    _ => &Kind::Json,
+                    (_, None) => &Kind::Json,
                 };
                 interpolate(&mut entry.value, kind, variables, source, mistakes);
             }
@@ -209,7 +215,7 @@ fn may_be(value: &Value, kind: &Kind) -> bool {
             matches!(value, Value::String(_))
         }
         Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, Value::List(_)),
-        Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => matches!(value, Value::Map(_)),
+        Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => matches!(value, Value::Map(_)),
         Kind::OneOf(kinds) => kinds.iter().any(|kind| may_be(value, kind)),
     }
 }

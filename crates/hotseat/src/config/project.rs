@@ -219,5 +219,5 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
 }
 
 fn default_suites() -> Vec<String> {
-    vec!["**/*.test.yaml".to_string(), "**/*.test.yml".to_string()]
+    vec!["**/*.test.{yaml,yml,json,jsonl}".to_string()]
 }

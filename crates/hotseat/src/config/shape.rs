@@ -16,7 +16,7 @@ pub static PROJECT: Shape = Shape {
             Kind::NonEmptyList(&Kind::NonEmptyText),
             "Which files `hotseat test` runs when it is given none: globs relative to the project file.",
         )
-        .default("['**/*.test.yaml', '**/*.test.yml']"),
+        .default("['**/*.test.{yaml,yml,json,jsonl}']"),
         Field::optional(
             "parallel",
             Kind::Integer { min: 1, max: 10_000 },
