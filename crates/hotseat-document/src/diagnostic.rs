@@ -148,6 +148,11 @@ impl Diagnostics {
         self.0.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| place.span.start));
     }
 
+    /// Whether there is one within a place.
+    pub fn any_within(&self, place: &Place) -> bool {
+        self.0.iter().filter_map(|mistake| mistake.place.as_ref()).any(|at| place.contains(at))
+    }
+
     /// All of them as [`Diagnostic::render`] shows them, with an empty line between each two.
     pub fn render(&self, color: bool, width: usize) -> String {
         self.0.iter().map(|diagnostic| diagnostic.render(color, width)).collect::<Vec<_>>().join("\n\n")

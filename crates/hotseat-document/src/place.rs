@@ -118,6 +118,11 @@ impl Place {
         Place { source: Arc::clone(&self.source), span: start..end }
     }
 
+    /// Whether another place lies within this one.
+    pub fn contains(&self, other: &Place) -> bool {
+        self.source == other.source && self.span.start <= other.span.start && other.span.end <= self.span.end
+    }
+
     /// What is written there.
     pub fn text(&self) -> &str {
         let start = self.source.boundary(self.span.start);

@@ -9,6 +9,7 @@ pub mod conversation;
 pub mod definition;
 pub mod expression;
 pub mod failure;
+pub mod files;
 pub mod ids;
 pub mod live;
 pub mod memory;

@@ -41,10 +41,7 @@ impl Mistakes {
     /// Whether there is one within a place: what is wrong there already need not be told again.
     pub(super) fn within(&self, place: Option<&Place>) -> bool {
         let Some(place) = place else { return false };
-        let places = self.found.iter().filter_map(|(_, mistake)| mistake.place.as_ref());
-        places
-            .filter(|at| at.source == place.source)
-            .any(|at| place.span.start <= at.span.start && at.span.end <= place.span.end)
+        self.found.iter().filter_map(|(_, mistake)| mistake.place.as_ref()).any(|at| place.contains(at))
     }
 
     /// The value, or everything that is wrong, in the order in which it is written.

@@ -208,6 +208,8 @@ payloads! {
     AgentRunFinished(AgentRunFinished) = "agent.run.finished",
     /// The agent said that its run failed.
     AgentRunFailed(AgentRunFailed) = "agent.run.failed",
+    /// The agent said whether it waits for an input of the user.
+    AwaitingInput(AwaitingInput) = "agent.awaiting_input",
     /// The agent paused and waits for an answer.
     InterruptRaised(InterruptRaised) = "interrupt.raised",
     /// An interrupt was answered.
@@ -248,7 +250,7 @@ from_members! {
     ParticipantRemoved, ConversationCreated, ConversationClosed, WorkflowStarted, WorkflowCompleted, WorkflowFailed,
     TokenCreated, TokenStatusChanged, TaskStarted, TaskCompleted, TaskFailed, ActionStarted, ActionCompleted,
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,
-    AgentRunStarted, AgentRunFinished, AgentRunFailed, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
+    AgentRunStarted, AgentRunFinished, AgentRunFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
 }
 
 impl Payload {

@@ -4,15 +4,20 @@
 //! done with the turn. Everything an agent did is in the events; nobody behind an adapter knows which one it is.
 
 pub mod ag_ui;
+pub mod command;
 pub mod http;
+pub mod http_agent;
+pub mod openai;
 pub mod sse;
+mod telling;
+pub mod template;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{ErrorInfo, Failure};
+use hotseat_trace::{ErrorInfo, Failure, FailureKind};
 use tokio::time::Instant;
 
 use crate::session::{Recorder, TurnScript};
@@ -34,6 +39,16 @@ pub trait AgentSession: Send {
         input: Input<'a>,
         recorder: &'a mut Recorder,
     ) -> Pending<'a, Result<(), TurnError>>;
+
+    /// Ends the conversation in order. What is only dropped ends at once.
+    fn close(&mut self) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// What else the agent has left that helps to understand why its conversation failed: its last error output.
+    fn last_words(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One user input with all that its turn needs.
@@ -50,6 +65,11 @@ pub struct Input<'a> {
     pub limits: Limits,
 }
 
+/// How often an agent may ask the client for something in one turn, so that one that asks for ever is stopped.
+const MOST_REQUESTS: usize = 25;
+/// How long is waited for more after an agent has said that it is done, should it keep the connection open.
+const GRACE: Duration = Duration::from_millis(200);
+
 /// How long an agent may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -57,6 +77,28 @@ pub struct Limits {
     pub deadline: Instant,
     /// How long nothing at all may be received.
     pub idle: Duration,
+}
+
+impl Limits {
+    /// The limits for what an agent that is done may still send.
+    fn in_grace(self) -> Limits {
+        Limits { deadline: self.deadline.min(Instant::now() + GRACE), idle: GRACE }
+    }
+}
+
+/// The failure of an agent that asks for ever.
+fn asked_too_often() -> Failure {
+    let message =
+        format!("the agent asked the client for something {MOST_REQUESTS} times in one turn; given up");
+    Failure::new(FailureKind::AgentError, message)
+}
+
+/// The beginning of a text, cut between characters, with a mark where it goes on.
+fn excerpt(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
 }
 
 /// Why a turn could not be held to its end.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Session;
 use super::fold::{OpenInterrupt, UnansweredCall};
 use super::thread::Answered;
-use super::wire;
+use crate::adapters::excerpt;
 use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript};
 
 /// What the next run answers.
@@ -133,7 +133,7 @@ fn unanswered_interrupt(interrupt: &OpenInterrupt) -> Failure {
         ("tool", interrupt.tool.as_deref()),
     ] {
         if let Some(said) = said {
-            words.push_str(&format!("; {what}: {}", wire::excerpt(said, 200)));
+            words.push_str(&format!("; {what}: {}", excerpt(said, 200)));
         }
     }
     Failure::new(FailureKind::TestError, words)
