@@ -37,6 +37,9 @@ pub struct SelectArgs {
     /// Project file. Default: hotseat.yaml of this folder or the nearest one above it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Test this one of the project's `agents`, whatever `target` and the places of suites say.
+    #[arg(short = 'n', long = "agent", visible_alias = "name", value_name = "NAME")]
+    pub agent: Option<String>,
     /// Only cases whose id or name fits this regular expression.
     #[arg(long, value_name = "REGEX")]
     pub run: Option<String>,

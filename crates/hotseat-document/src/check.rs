@@ -148,21 +148,19 @@ impl Checker<'_> {
 
     /// A mapping whose shape its key does not tell.
     fn untold(&mut self, node: &Node, tagged: &Tagged, subject: Subject<'_>) {
-        let words = tagged.all_words();
+        let all: Vec<_> = tagged.main_words().map(|word| format!("`{word}`")).collect();
         match node.get(tagged.key) {
             None => {
-                let all: Vec<_> = words.map(|word| format!("`{word}`")).collect();
                 let mistake = Diagnostic::new(format!("{subject} has no `{}`", tagged.key));
                 let help = format!("`{}` is one of {}", tagged.key, all.join(", "));
                 self.mistakes.push(mistake.at(node.place(self.source)).help(help));
             }
             Some(tag) => {
-                let all: Vec<_> = tagged.all_words().map(|word| format!("`{word}`")).collect();
                 let message =
                     format!("`{}` must be one of {}, found {}", tagged.key, all.join(", "), tag.in_words());
                 let mistake = Diagnostic::new(message).at(tag.place(self.source));
                 let near = match &tag.value {
-                    Value::String(text) => nearest(text, words),
+                    Value::String(text) => nearest(text, tagged.all_words()),
                     _ => None,
                 };
                 let help = near.map(|near| format!("did you mean `{near}`?"));

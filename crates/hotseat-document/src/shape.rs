@@ -107,6 +107,11 @@ impl Tagged {
         self.shapes.iter().flat_map(|shape| self.words(shape)).copied()
     }
 
+    /// One word for each shape.
+    pub(super) fn main_words(&self) -> impl Iterator<Item = &'static str> {
+        self.shapes.iter().filter_map(|shape| self.words(shape).first()).copied()
+    }
+
     /// The words by which a shape is told.
     pub(super) fn words(&self, shape: &'static Shape) -> &'static [&'static str] {
         match shape.field(self.key).map(|field| field.kind) {

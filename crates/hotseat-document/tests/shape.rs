@@ -618,7 +618,7 @@ fn a_key_tells_which_shape_is_meant() {
         ("figure: { type: square, radius: 1 }", "unknown key `radius` in `figure`"),
         (
             "figure: { type: squares, side: 1 }",
-            "`type` must be one of `circle`, `round`, `square`, found the text \"squares\"",
+            "`type` must be one of `circle`, `square`, found the text \"squares\"",
         ),
         ("figure: { type: 4, side: 1 }", "found the number 4"),
         ("figure: { side: 1 }", "unknown key `side`"),

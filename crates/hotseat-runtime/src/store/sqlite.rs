@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hotseat_trace::Record;
@@ -70,7 +71,9 @@ const HITS: i64 = 256;
 /// A store in one file.
 #[derive(Debug)]
 pub struct Sqlite {
-    jobs: Sender<Job>,
+    /// None once it is dropped.
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// Something to be done by the thread of the file.
@@ -92,17 +95,17 @@ impl Sqlite {
     pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
         let file = File::open(path)?;
         let (jobs, waiting) = channel();
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("store".to_string())
             .spawn(move || file.work(&waiting))
             .map_err(|error| StoreError::new(format!("{}: {error}", path.display())))?;
-        Ok(Sqlite { jobs })
+        Ok(Sqlite { jobs: Some(jobs), thread: Some(thread) })
     }
 
     fn ask<T: Send + 'static>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Pending<T> {
         let (answer, answered) = oneshot::channel();
         // A thread that is gone drops the answer, which is told below.
-        let _ = self.jobs.send(job(answer));
+        let _ = self.jobs.as_ref().map(|jobs| jobs.send(job(answer)));
         Box::pin(async move {
             answered.await.unwrap_or_else(|_| Err(StoreError::new("the thread of the store is gone")))
         })
@@ -128,6 +131,16 @@ impl Store for Sqlite {
 
     fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> Pending<Recalled> {
         self.ask(|answer| Job::Remember(agent, usage, timestamp, answer))
+    }
+}
+
+impl Drop for Sqlite {
+    /// Waits until everything is kept and the file is closed, so that it can be opened again.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Test {
     pub script: Vec<Rule>,
     pub sequential: bool,
     pub allow_failed_turns: bool,
+    /// Who is outside; made anew for every conversation.
+    outside: Arc<dyn Fn(TestOptions) -> TestOptions>,
 }
 
 impl Test {
@@ -64,7 +66,14 @@ impl Test {
             script: script.into_iter().collect(),
             sequential: false,
             allow_failed_turns: false,
+            outside: Arc::new(|options| options),
         }
+    }
+
+    /// With a client and people outside.
+    pub fn outside(mut self, outside: impl Fn(TestOptions) -> TestOptions + 'static) -> Test {
+        self.outside = Arc::new(outside);
+        self
     }
 
     pub fn sequential(mut self) -> Test {
@@ -93,7 +102,7 @@ impl Test {
     }
 
     fn options_of(&self, script: Arc<Script>) -> TestOptions {
-        let options = TestOptions::new(Scripted::new(script));
+        let options = (self.outside)(TestOptions::new(Scripted::new(script)));
         if self.sequential { options.sequential() } else { options }
     }
 

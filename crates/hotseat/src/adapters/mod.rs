@@ -4,18 +4,25 @@
 //! done with the turn. Everything an agent did is in the events; nobody behind an adapter knows which one it is.
 
 pub mod ag_ui;
+pub mod command;
+pub mod embedded;
 pub mod http;
+pub mod http_agent;
+pub mod openai;
 pub mod sse;
+mod telling;
+pub mod template;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{ErrorInfo, Failure};
+use hotseat_trace::{ErrorInfo, Failure, FailureKind};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::session::{Recorder, TurnScript};
+use crate::session::{AskedInterrupt, Recorder, TurnScript};
 
 /// A future of an adapter.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -34,6 +41,16 @@ pub trait AgentSession: Send {
         input: Input<'a>,
         recorder: &'a mut Recorder,
     ) -> Pending<'a, Result<(), TurnError>>;
+
+    /// Ends the conversation in order. What is only dropped ends at once.
+    fn close(&mut self) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// What else the agent has left that helps to understand why its conversation failed: its last error output.
+    fn last_words(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One user input with all that its turn needs.
@@ -50,6 +67,11 @@ pub struct Input<'a> {
     pub limits: Limits,
 }
 
+/// How often an agent may ask the client for something in one turn, so that one that asks for ever is stopped.
+const MOST_REQUESTS: usize = 25;
+/// How long is waited for more after an agent has said that it is done, should it keep the connection open.
+const GRACE: Duration = Duration::from_millis(200);
+
 /// How long an agent may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -57,6 +79,47 @@ pub struct Limits {
     pub deadline: Instant,
     /// How long nothing at all may be received.
     pub idle: Duration,
+}
+
+impl Limits {
+    /// The limits for what an agent that is done may still send.
+    fn in_grace(self) -> Limits {
+        Limits { deadline: self.deadline.min(Instant::now() + GRACE), idle: GRACE }
+    }
+}
+
+/// The failure of an agent that asks for ever.
+fn asked_too_often() -> Failure {
+    let message =
+        format!("the agent asked the client for something {MOST_REQUESTS} times in one turn; given up");
+    Failure::new(FailureKind::AgentError, message)
+}
+
+/// The failure of a turn whose test has no answer to what the agent asks a person.
+fn unanswered_interrupt(asked: &AskedInterrupt<'_>, value: &Value) -> Failure {
+    let mut words =
+        "the agent paused and asked for an answer that the turn does not script (`resume`)".to_string();
+    for (what, said) in [("reason", asked.reason), ("message", asked.message), ("tool", asked.tool)] {
+        if let Some(said) = said {
+            words.push_str(&format!("; {what}: {}", excerpt(said, 200)));
+        }
+    }
+    Failure::new(FailureKind::TestError, words)
+        .with_detail(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// The failure of a turn whose test has no answer to a call of a tool that its client offers.
+fn unanswered_call(tool: &str, arguments: &Value) -> Failure {
+    let message = format!("client tool {tool} was called with {arguments} and no scripted answer fits");
+    Failure::new(FailureKind::TestError, message)
+}
+
+/// The beginning of a text, cut between characters, with a mark where it goes on.
+fn excerpt(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
 }
 
 /// Why a turn could not be held to its end.
