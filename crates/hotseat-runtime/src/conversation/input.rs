@@ -118,6 +118,35 @@ pub enum ApprovalVerdict {
     },
 }
 
+impl ApprovalVerdict {
+    /// What a person has answered: `{"approved": true}`, with `editedArgs` if the call is to be made with other
+    /// arguments, or `{"approved": false, "reason": "…"}`.
+    ///
+    /// # Errors
+    /// Says what is wrong with another answer.
+    pub fn read(answer: &Value) -> Result<ApprovalVerdict, String> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        struct Written {
+            approved: bool,
+            #[serde(default)]
+            edited_args: Option<Value>,
+            #[serde(default)]
+            reason: Option<String>,
+        }
+        let Written { approved, edited_args, reason } = Written::deserialize(answer).map_err(|error| {
+            format!(
+                "an approval is {{\"approved\": true}}, with `editedArgs` if the call is to be made with other \
+                 arguments, or {{\"approved\": false, \"reason\": \"…\"}}: {error}"
+            )
+        })?;
+        Ok(match approved {
+            true => ApprovalVerdict::Approved { input: edited_args },
+            false => ApprovalVerdict::Declined { reason: reason.unwrap_or_default() },
+        })
+    }
+}
+
 /// How a conversation begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opening {

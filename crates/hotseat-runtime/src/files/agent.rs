@@ -7,11 +7,12 @@ use hotseat_trace::InvocationMode;
 
 use super::loader::{Document, Loader, Site};
 use super::shape::{AGENT, TOOL};
-use super::{millis, number, schemas};
+use super::{expressions, millis, number, schemas};
 use crate::definition::{
-    ContextPolicy, Limits, ModelProfile, Persona, Reference, Retry, Target, Tool, ToolRetry, Workflow,
-    persona, tool,
+    Approval, ContextPolicy, Limits, ModelProfile, Persona, Reference, Retry, Target, Tool, ToolRetry,
+    Workflow, persona, tool,
 };
+use crate::expression::Expression;
 use crate::ids::AgentId;
 
 /// An agent as its file says it, before it is known which model speaks for it.
@@ -112,19 +113,28 @@ fn read_tool(loader: &mut Loader, map: &Map<'_>, site: &Site, owner: &AgentId) -
     made.is_async = map.bool("async").unwrap_or(false);
     made.mode = mode(loader, map);
     made.input_mapping = map.get("map").map(mapping);
+    made.reads = members(loader, map, "reads", &["input", "state"]);
+    made.writes = members(loader, map, "writes", &["input", "result", "state"]);
+    made.approval = map.text("approval").map(|message| Approval { message: message.to_owned() });
     made.retry = retry(map);
     Some(made)
 }
 
-const TARGETS: [&str; 3] = ["task", "workflow", "agent"];
+/// Members or paths with expressions over these names.
+fn members(loader: &mut Loader, map: &Map<'_>, key: &str, names: &[&str]) -> Vec<(String, Expression)> {
+    map.get(key).map(|view| expressions::members(loader, view, names)).unwrap_or_default()
+}
+
+const TARGETS: [&str; 4] = ["task", "workflow", "agent", "client"];
 
 fn target(loader: &mut Loader, map: &Map<'_>, name: &str, site: &Site, owner: &AgentId) -> Option<Target> {
     let given: Vec<&str> = TARGETS.into_iter().filter(|key| map.has(key)).collect();
     let key = match given.as_slice() {
         [key] => *key,
         [] => {
-            let message =
-                format!("nothing is behind the tool `{name}`: it needs `task`, `workflow` or `agent`");
+            let message = format!(
+                "nothing is behind the tool `{name}`: it needs `task`, `workflow`, `agent` or `client`"
+            );
             loader.mistake(map.place(), message);
             return None;
         }
@@ -141,7 +151,13 @@ fn target(loader: &mut Loader, map: &Map<'_>, name: &str, site: &Site, owner: &A
     Some(match key {
         "task" => Target::Task(Reference::Embedded(loader.task(view, name, site)?)),
         "workflow" => Target::Workflow(Reference::Embedded(loader.workflow(view, name, site)?)),
-        _ => Target::Agent(Reference::Id(loader.agent(view, site, owner)?.0)),
+        "agent" => Target::Agent(Reference::Id(loader.agent(view, site, owner)?.0)),
+        _ => {
+            if view.bool() == Some(false) {
+                loader.mistake(view.place(), "`client: false` says nothing: leave it out");
+            }
+            Target::Client
+        }
     })
 }
 
@@ -154,6 +170,14 @@ fn mode(loader: &mut Loader, map: &Map<'_>) -> InvocationMode {
     }
     if let Some(place) = map.key_place("async").filter(|_| map.bool("async") == Some(true)) {
         loader.mistake(place, "an agent that is looped in joins at once, so the tool cannot be asynchronous");
+    }
+    for key in ["writes", "retry", "timeout_ms"] {
+        if let Some(place) = map.key_place(key) {
+            loader.mistake(
+                place,
+                format!("an agent that is looped in joins at once: `{key}` has nothing to wait for"),
+            );
+        }
     }
     InvocationMode::LoopIn
 }
@@ -174,6 +198,8 @@ fn retry(map: &Map<'_>) -> ToolRetry {
         max_attempts: attempts.unwrap_or(usual.max_attempts),
         backoff_ms: backoff.unwrap_or(usual.backoff_ms),
         timeout_ms: match map.get("timeout_ms") {
+            // A person may take their time.
+            None if map.has("client") => None,
             None => usual.timeout_ms,
             Some(view) => view.integer().and_then(|limit| u64::try_from(limit).ok()),
         },

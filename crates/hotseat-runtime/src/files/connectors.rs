@@ -94,13 +94,10 @@ struct Written {
 }
 
 impl Connectors {
-    /// Takes the connectors of a mapping that was checked against a map of [`CONNECTOR`]s. Paths in it begin at
+    /// Takes the connectors of a mapping that was checked to be one of names to [`CONNECTOR`]s. Paths in it begin at
     /// `folder`.
     pub fn add(&mut self, view: View<'_>, folder: &Path, mistakes: &mut Diagnostics) {
         for (name, place, view) in view.entries().into_iter().flatten() {
-            if let Some(map) = view.map(&CONNECTOR) {
-                check(&map, mistakes);
-            }
             if let Some(first) = self.0.get(name) {
                 let message = format!("two connectors are called `{name}`");
                 let mistake = Diagnostic::new(message).at(place).also(first.name.clone(), "the first");
@@ -117,6 +114,11 @@ impl Connectors {
         for (name, written) in &other.0 {
             self.0.entry(name.clone()).or_insert_with(|| written.clone());
         }
+    }
+
+    /// Where the connector of a name is written.
+    pub(super) fn place(&self, name: &str) -> Option<Place> {
+        self.0.get(name).map(|written| written.node.place(&written.source))
     }
 
     /// Whether there is one of this name.
@@ -148,53 +150,13 @@ impl Connectors {
             return Err(mistake.help(help).into());
         };
         let mut mistakes = Diagnostics::new();
-        let map = Map::of(&written.node, &written.source, &CONNECTOR);
+        let shape = CONNECTOR.shape_of(&written.node);
+        let map = shape.and_then(|shape| Map::of(&written.node, &written.source, shape));
         let read = map.and_then(|map| connector(&map, &written.folder, environment, &mut mistakes));
         match read {
             Some(connector) if mistakes.is_empty() => Ok(connector),
             _ => Err(mistakes),
         }
-    }
-}
-
-/// Which keys belong to which types, and which of them are needed.
-const KEYS: [(&[&str], &[&str], &[&str]); 3] = [
-    (&["scripted"], &["script"], &["script"]),
-    (&["recorded"], &["file"], &["file", "in_recorded_time"]),
-    (
-        &["openai", "anthropic"],
-        &["model"],
-        &[
-            "model",
-            "base_url",
-            "api_key",
-            "headers",
-            "temperature",
-            "max_tokens",
-            "stream",
-            "extra",
-            "connect_timeout_ms",
-            "first_byte_timeout_ms",
-            "idle_timeout_ms",
-            "timeout_ms",
-        ],
-    ),
-];
-
-/// Reports keys that a connector of its type has not, and those that it lacks.
-fn check(map: &Map<'_>, mistakes: &mut Diagnostics) {
-    let Some(kind) = map.text("type") else { return };
-    let Some((_, needed, known)) = KEYS.iter().find(|(types, _, _)| types.contains(&kind)) else { return };
-    for key in KEYS.iter().flat_map(|(_, _, keys)| keys.iter()).filter(|key| !known.contains(key)) {
-        if let Some(place) = map.key_place(key) {
-            mistakes.push(
-                Diagnostic::new(format!("`{key}` means nothing to a connector of type `{kind}`")).at(place),
-            );
-        }
-    }
-    for key in needed.iter().filter(|key| !map.has(key)) {
-        let place = map.place_of("type").unwrap_or_else(|| map.place());
-        mistakes.push(Diagnostic::new(format!("a connector of type `{kind}` needs `{key}`")).at(place));
     }
 }
 

@@ -1,6 +1,6 @@
 //! An agent with everything that it needs, from its files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -170,7 +170,7 @@ fn speaking(
     mistakes: &mut Diagnostics,
 ) -> BTreeMap<Arc<str>, Connector> {
     let mut speaking: BTreeMap<Arc<str>, Connector> = BTreeMap::new();
-    let mut tried: BTreeMap<Arc<str>, ()> = BTreeMap::new();
+    let mut tried: BTreeSet<Arc<str>> = BTreeSet::new();
     for index in 0..agents.len() {
         let part = part(agents, index, connectors);
         let profile: Arc<str> = match &part {
@@ -189,10 +189,16 @@ fn speaking(
             }
         };
         agents[index].written.persona.profile.id = profile.clone();
-        if tried.insert(profile.clone(), ()).is_some() {
+        if !tried.insert(profile.clone()) {
             continue;
         }
         let connector = match part {
+            // What is written wrong is told already.
+            Part::Connector(name, _)
+                if connectors.place(&name).is_some_and(|place| mistakes.any_within(&place)) =>
+            {
+                continue;
+            }
             Part::Connector(name, place) => connectors.get(&name, place, options.environment),
             Part::Script(path) => {
                 let mut wrong = Diagnostics::new();

@@ -325,7 +325,10 @@ impl Loader {
             return Some(if canonical(&tidied) == key { tidied } else { file });
         }
         let message = format!("there is no {} `{reference}`", sort.word());
-        let mut help = format!("it would be {}", tidy(&wanted.with_added_extension("yaml")).display());
+        let has_ending =
+            ENDINGS.iter().any(|ending| wanted.extension().is_some_and(|found| found == *ending));
+        let file = if has_ending { wanted } else { wanted.with_added_extension(ENDINGS[0]) };
+        let mut help = format!("it is looked for at {}", tidy(&file).display());
         let known = if is_path { Vec::new() } else { names_in(&named) };
         if let Some(near) = nearest(reference, known.iter().map(String::as_str)) {
             help = format!("did you mean `{near}`?");

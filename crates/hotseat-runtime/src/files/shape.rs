@@ -1,6 +1,6 @@
 //! What may be written in the files of an agent, as data: checks, JSON Schemas and reference pages come from here.
 
-use hotseat_document::{Field, Kind, Shape};
+use hotseat_document::{Field, Kind, Shape, Tagged};
 
 const MOST_MILLISECONDS: i64 = 7 * 24 * 3600 * 1000;
 /// A time that may be none at all.
@@ -37,7 +37,7 @@ pub static AGENT: Shape = Shape {
         ),
         Field::optional(
             "connectors",
-            Kind::Map(&Kind::Shape(&CONNECTOR)),
+            Kind::Map(&Kind::Tagged(&CONNECTOR)),
             "Language models by name, for this agent and for those that it refers to.",
         ),
         Field::optional("temperature", Kind::Number, "How freely the model chooses its words. Default: the connector's."),
@@ -113,77 +113,71 @@ static ATTEMPTS: Shape = Shape {
 };
 
 /// A configured language model.
-pub static CONNECTOR: Shape = Shape {
-    name: "Connector",
-    doc: "A language model. `${ENV.NAME}` in its texts stands for an environment variable, which must be set if the \
-          connector is used.",
+pub static CONNECTOR: Tagged = Tagged { key: "type", shapes: &[&SCRIPTED, &RECORDED, &PROVIDER] };
+
+static SCRIPTED: Shape = Shape {
+    name: "ScriptedModel",
+    doc: "A language model that answers what a script says. `${ENV.NAME}` in texts of connectors stands for an \
+          environment variable, which must be set if the connector is used.",
     fields: &[
-        Field::required(
-            "type",
-            Kind::Choice(&["scripted", "recorded", "openai", "anthropic"]),
-            "What answers: a script, a recording, or a server that speaks chat completions or Anthropic's messages.",
-        ),
-        Field::optional("script", Kind::NonEmptyText, "`scripted`: the file with the rules. Needed."),
-        Field::optional("file", Kind::NonEmptyText, "`recorded`: the file with the recording. Needed."),
+        Field::required("type", Kind::Choice(&["scripted"]), "What answers."),
+        Field::required("script", Kind::NonEmptyText, "The file with the rules."),
+    ],
+};
+
+static RECORDED: Shape = Shape {
+    name: "RecordedModel",
+    doc: "A language model that answers what was recorded.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["recorded"]), "What answers."),
+        Field::required("file", Kind::NonEmptyText, "The file with the recording."),
         Field::optional(
             "in_recorded_time",
             Kind::Bool,
-            "`recorded`: whether answers take as long as they took; otherwise they are there at once. Default: false.",
-        ),
-        Field::optional(
-            "model",
-            Kind::NonEmptyText,
-            "`openai`, `anthropic`: the model, in the words of its provider. Needed.",
-        ),
-        Field::optional(
-            "base_url",
-            Kind::Url,
-            "`openai`, `anthropic`: where the provider is. Default: its own address.",
-        ),
-        Field::optional(
-            "api_key",
-            Kind::NonEmptyText,
-            "`openai`, `anthropic`: the key. Default: none is sent.",
-        ),
-        Field::optional("headers", Kind::Map(&Kind::Text), "`openai`, `anthropic`: further headers."),
+            "Whether answers take as long as they took; otherwise they are there at once.",
+        )
+        .default("false"),
+    ],
+};
+
+static PROVIDER: Shape = Shape {
+    name: "ModelProvider",
+    doc: "A language model behind a server that speaks chat completions (`openai`) or Anthropic's messages.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["openai", "anthropic"]), "What the server speaks."),
+        Field::required("model", Kind::NonEmptyText, "The model, in the words of its provider."),
+        Field::optional("base_url", Kind::Url, "Where the provider is. Default: its own address."),
+        Field::optional("api_key", Kind::NonEmptyText, "The key. Default: none is sent."),
+        Field::optional("headers", Kind::Map(&Kind::Text), "Further headers."),
         Field::optional(
             "temperature",
             Kind::Number,
-            "`openai`, `anthropic`: how freely the model chooses its words.",
+            "How freely the model chooses its words. Default: the provider's.",
         ),
-        Field::optional("max_tokens", ONE_OR_MORE, "`openai`, `anthropic`: the longest reply, in tokens."),
-        Field::optional(
-            "stream",
-            Kind::Bool,
-            "`openai`, `anthropic`: whether replies are streamed. Default: true.",
-        ),
+        Field::optional("max_tokens", ONE_OR_MORE, "The longest reply, in tokens. Default: the provider's."),
+        Field::optional("stream", Kind::Bool, "Whether replies are streamed.").default("true"),
         Field::optional(
             "extra",
             Kind::JsonMap,
-            "`openai`, `anthropic`: further members of the request's body; `null` takes one away.",
+            "Further members of the request's body; `null` takes one away.",
         ),
-        Field::optional(
-            "connect_timeout_ms",
-            LIMIT,
-            "`openai`, `anthropic`: until the connection is there. Default: 10 s.",
-        ),
+        Field::optional("connect_timeout_ms", LIMIT, "How long it may take until the connection is there.")
+            .default("10000"),
         Field::optional(
             "first_byte_timeout_ms",
             LIMIT,
-            "`openai`, `anthropic`: until the first byte of a streamed reply. Default: 60 s.",
-        ),
-        Field::optional(
-            "idle_timeout_ms",
-            LIMIT,
-            "`openai`, `anthropic`: between two pieces of a reply. Default: 60 s.",
-        ),
-        Field::optional("timeout_ms", LIMIT, "`openai`, `anthropic`: for a whole call. Default: 120 s."),
+            "How long it may take until the first byte of a streamed reply.",
+        )
+        .default("60000"),
+        Field::optional("idle_timeout_ms", LIMIT, "How long it may take between two pieces of a reply.")
+            .default("60000"),
+        Field::optional("timeout_ms", LIMIT, "How long a whole call may take.").default("120000"),
     ],
 };
 
 pub(super) static TOOL: Shape = Shape {
     name: "Tool",
-    doc: "Something the model can call. One of `task`, `workflow` and `agent` is behind it.",
+    doc: "Something the model can call. One of `task`, `workflow`, `agent` and `client` is behind it.",
     fields: &[
         Field::required("name", Kind::NonEmptyText, "What the model calls it."),
         Field::optional("description", Kind::Text, "What the model is told of it."),
@@ -205,6 +199,17 @@ pub(super) static TOOL: Shape = Shape {
             Kind::OneOf(&NAME_OR_AGENT),
             "The agent behind it: the name of a file or folder in `agents/`, a path, or the agent itself.",
         ),
+        Field::optional(
+            "client",
+            Kind::Bool,
+            "`true`: whoever holds the conversation from outside carries the tool out.",
+        ),
+        Field::optional(
+            "approval",
+            Kind::NonEmptyText,
+            "What a person is asked before each call; `{member}` stands for a member of the input. Default: nobody is \
+             asked.",
+        ),
         Field::optional("async", Kind::Bool, "Whether the agent goes on before the tool has answered.").default("false"),
         Field::optional(
             "mode",
@@ -219,13 +224,25 @@ pub(super) static TOOL: Shape = Shape {
              Default: the whole input as it is.",
         )
         .aliases(&["input_mapping"]),
+        Field::optional(
+            "reads",
+            EXPRESSIONS,
+            "Members that the target is given besides: expressions over the model's `input` and the shared `state` of \
+             the conversation.",
+        ),
+        Field::optional(
+            "writes",
+            EXPRESSIONS,
+            "What is put into the shared state of the conversation when the tool has completed: paths in it with \
+             expressions over `input`, `result` and `state`.",
+        ),
         Field::optional("retry", Kind::Shape(&TOOL_RETRY), "How often it is tried when the means fail."),
         Field::optional(
             "timeout_ms",
             Kind::OneOf(&[LIMIT, Kind::False]),
-            "How long one attempt may take; `false` for as long as it wants.",
-        )
-        .default("60000"),
+            "How long one attempt may take; `false` for as long as it wants. Default: 60000, for a tool of the client \
+             `false`.",
+        ),
     ],
 };
 
@@ -576,7 +593,7 @@ pub(super) static MERGING: Shape = Shape {
 mod tests {
     #[test]
     fn the_shapes_are_sound() {
-        for shape in [&super::AGENT, &super::TASK, &super::WORKFLOW, &super::CONNECTOR] {
+        for shape in [&super::AGENT, &super::TASK, &super::WORKFLOW] {
             assert_eq!(shape.problems(), Vec::<String>::new());
         }
     }

@@ -25,7 +25,9 @@ use hotseat_model::{PureModel, Request};
 use hotseat_trace::{Record, Trace};
 
 pub use outside::Outside;
-pub use test_conversation::{RunStatus, TestConversation, TestMessage, TestOptions, run_test_conversation};
+pub use test_conversation::{
+    RunStatus, TestConversation, TestMessage, TestOptions, hold_test_conversation, run_test_conversation,
+};
 
 use crate::conversation::{
     Conversation, Input, Millis, ModelAddress, Opening, Operation, OperationStatus, Work,

@@ -11,7 +11,7 @@ use super::{Journal, Outside, Rest, Sim, SimSettings};
 use crate::conversation::{ApprovalVerdict, ContextEntry, Input, Millis, TurnEnd};
 use crate::definition::{DefinitionError, Definitions, Persona};
 use crate::failure::Failure;
-use crate::ids::{ConversationId, MessageId, TurnId};
+use crate::ids::{AgentId, ConversationId, MessageId, TurnId};
 use crate::world::{ApprovalQuestion, ClientCall};
 
 /// How a conversation is held.
@@ -174,8 +174,18 @@ pub fn run_test_conversation<M: Into<TestMessage>>(
     options: TestOptions,
 ) -> Result<TestConversation, DefinitionError> {
     let (definitions, agent) = Definitions::of(persona)?;
-    let mut sim = Sim::new(Arc::new(definitions), options.model, options.settings).with(options.outside);
-    let id = sim.open("c1", &agent);
+    Ok(hold_test_conversation(&Arc::new(definitions), &agent, messages, options))
+}
+
+/// The same with an agent of definitions that are there already, for instance from files.
+pub fn hold_test_conversation<M: Into<TestMessage>>(
+    definitions: &Arc<Definitions>,
+    agent: &AgentId,
+    messages: impl IntoIterator<Item = M>,
+    options: TestOptions,
+) -> TestConversation {
+    let mut sim = Sim::new(definitions.clone(), options.model, options.settings).with(options.outside);
+    let id = sim.open("c1", agent);
     if let Some(offer) = options.offer {
         sim.send(&id, 0, offer);
     }
@@ -202,7 +212,7 @@ pub fn run_test_conversation<M: Into<TestMessage>>(
         Rest::Stalled(waiting) => (RunStatus::IdleTimeout, waiting),
         Rest::Late | Rest::Endless => (RunStatus::Timeout, sim.waiting()),
     };
-    Ok(TestConversation {
+    TestConversation {
         conversation_id: id.clone(),
         turn_ids,
         status,
@@ -211,5 +221,5 @@ pub fn run_test_conversation<M: Into<TestMessage>>(
         journal: sim.journal().clone(),
         waiting,
         sim,
-    })
+    }
 }
