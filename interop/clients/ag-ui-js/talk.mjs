@@ -112,10 +112,10 @@ const talks = {
   },
 
   async "the state of the client"() {
-    const talk = new Talk({ initialState: { order: "o-9" } });
+    const talk = new Talk({ initialState: { order: { order: "o-9" } } });
     await talk.say("which order was it?");
     assert.equal(talk.last, "We spoke of o-9.");
-    assert.deepEqual(talk.agent.state, { order: "o-9" });
+    assert.deepEqual(talk.agent.state, { order: { order: "o-9" } });
   },
 
   async "a tool of the client"() {

@@ -90,7 +90,7 @@ def tools_of_the_client(stream):
     message, reason = talk.go_on()
     assert (message.content, reason) == ("Your color is red.", "stop"), (message, reason)
     message, _ = talk.say("two colors please")
-    assert len(message.tool_calls) == 2 and message.content is None, message
+    assert len(message.tool_calls) == 2 and not message.content, message
     for call in message.tool_calls:
         talk.answer(call, f"blue for {json.loads(call.function.arguments)['for']}")
     message, _ = talk.go_on()
