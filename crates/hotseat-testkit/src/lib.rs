@@ -16,6 +16,7 @@
 pub mod agui;
 pub mod checkout;
 pub mod completions;
+pub mod doors;
 mod fake_agent;
 mod http;
 mod redact;
