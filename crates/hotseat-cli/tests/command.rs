@@ -3,6 +3,7 @@
 
 mod common;
 
+use hotseat_testkit::{FakeAgent, Reply};
 use serde_json::{Value, json};
 
 use common::{Lifeline, Project, Tested};
@@ -134,6 +135,24 @@ assert: { tools: { require: [{ name: confirm, result_match: ok, count: { exact: 
     assert_eq!(seen[0]["tools"][0]["name"], "confirm");
     assert_eq!(seen[1], json!({"type": "tool_result", "id": "c", "result": {"ok": true}}));
     assert_eq!(seen[2], json!({"type": "tool_result", "id": "call", "error": "no"}));
+}
+
+#[test]
+fn a_tool_can_be_answered_by_a_server() {
+    let tools = FakeAgent::start(|_| Reply::json(200, &json!({"ok": 1})));
+    let agent = "
+read -r message
+echo '{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"confirm\"}'
+read -r answer; printf '%s\\n' \"$answer\" >> seen.jsonl
+echo '{\"type\":\"text\",\"text\":\"Done.\"}'
+echo '{\"type\":\"done\"}'
+";
+    let suite =
+        format!("name: a\ntools: [{{ name: confirm, url: '{}' }}]\nturns: [{{ user: go }}]\n", tools.url());
+    let project = script(agent).suite("a", &suite);
+    project.test(&[]).all_passed();
+    assert_eq!(seen(&project), [json!({"type": "tool_result", "id": "c", "result": {"ok": 1}})]);
+    assert_eq!(tools.requests()[0].json(), json!({"id": "c", "name": "confirm", "arguments": null}));
 }
 
 #[test]

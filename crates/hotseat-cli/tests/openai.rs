@@ -290,6 +290,80 @@ fn calls_that_nobody_answers_are_no_pass() {
     );
 }
 
+/// A suite whose tool is answered by a server, unless the first answer fits.
+fn asked_at(tools: &FakeAgent, must_match: &str) -> String {
+    format!(
+        "
+name: a
+tools:
+  - name: confirm
+    answers: [{{ args_match: {{ what: ^pay }}, content: scripted }}]
+    url: '{}tools/confirm'
+turns: [{{ user: go }}]
+assert: {{ text: {{ must_match: '{must_match}' }} }}
+",
+        tools.url()
+    )
+}
+
+/// An agent that calls the tool with what it was told at first, and then tells what the tool returned.
+fn confirms(what: &'static str) -> FakeAgent {
+    FakeAgent::start(move |request| match request.index {
+        0 => Completion::new().tool(0, "c-1", "confirm", &json!({"what": what})).finish("tool_calls"),
+        _ => {
+            let messages = request.json()["messages"].clone();
+            let told = messages.as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+            Completion::new().text(told["content"].as_str().unwrap_or("nothing")).finish("stop")
+        }
+    })
+}
+
+#[test]
+fn a_tool_can_be_answered_by_a_server() {
+    let tools = FakeAgent::start(|_| Reply::json(200, &json!({"confirmed": 7})));
+    let agent = confirms("delete");
+    let suite = asked_at(&tools, "^.\"confirmed\":7.$");
+    let tested = test(&project(&agent, "").suite("a", &suite));
+    tested.all_passed();
+    assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["result"], json!({"confirmed": 7}));
+    let [asked] = tools.requests().try_into().expect("one request");
+    assert_eq!((asked.method.as_str(), asked.path.as_str()), ("POST", "/tools/confirm"));
+    assert_eq!(asked.json(), json!({"id": "c-1", "name": "confirm", "arguments": {"what": "delete"}}));
+
+    // What is scripted comes first.
+    test(&project(&confirms("pay 5"), "").suite("a", &asked_at(&tools, "^scripted$"))).all_passed();
+    assert_eq!(tools.requests().len(), 1);
+
+    // A tool that fails has failed for the agent, which is told so.
+    let broken = FakeAgent::start(|_| Reply::text(500, "no database"));
+    let suite = asked_at(&broken, "HTTP 500 Internal Server Error: no database");
+    let tested = test(&project(&confirms("delete"), "").suite("a", &suite));
+    tested.all_passed();
+    let error = tested.case("a")["turns"][0]["tool_calls"][0]["error"].clone();
+    assert!(error.as_str().is_some_and(|error| error.contains("no database")), "{error}");
+}
+
+#[test]
+fn a_tool_server_that_does_not_answer_is_no_pass() {
+    let silent = FakeAgent::start(|_| Reply::never());
+    let suite = asked_at(&silent, "x");
+    let tested = test(&project(&confirms("delete"), "  idle_timeout_ms: 100\n").suite("a", &suite));
+    not_a_pass(
+        &tested,
+        1,
+        "test_error",
+        "client tool confirm could not be asked: it sent nothing for 100 ms",
+    );
+    let tested = test(&project(&confirms("delete"), "  timeout_ms: 200\n").suite("a", &suite));
+    not_a_pass(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let cut = FakeAgent::start(|_| Reply::text(200, "half").cut());
+    let tested = test(&project(&confirms("delete"), "").suite("a", &asked_at(&cut, "x")));
+    not_a_pass(&tested, 1, "test_error", "client tool confirm could not be asked: the connection broke");
+    let suite = asked_at(&cut, "x").replace(&cut.url(), &nobody());
+    let tested = test(&project(&confirms("delete"), "").suite("a", &suite));
+    not_a_pass(&tested, 1, "test_error", "client tool confirm could not be asked: cannot reach");
+}
+
 #[test]
 fn an_agent_that_asks_for_ever_is_stopped() {
     let server =

@@ -185,7 +185,7 @@ impl Target {
             }
             Target::Command(target) => {
                 let target = adapters::command::Target { keep_raw, ..target };
-                Box::new(adapters::command::Session::open(environment, target))
+                Box::new(adapters::command::Session::open(environment, http, target))
             }
         }
     }
