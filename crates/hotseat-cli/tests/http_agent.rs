@@ -248,31 +248,31 @@ fn calls_before_a_wrong_one_are_kept() {
 
 #[test]
 fn answers_that_are_none() {
-    let cases: [(fn() -> Reply, &str, &str); 9] = [
-        (|| Reply::status(200), "protocol_error", "HTTP 200 OK with an empty body"),
-        (|| Reply::text(200, "  \n"), "protocol_error", "with an empty body"),
-        (|| Reply::text(200, "<html>Hello</html>"), "protocol_error", "the answer is not JSON"),
+    let cases: [(Reply, &str, &str); 9] = [
+        (Reply::status(200), "protocol_error", "HTTP 200 OK with an empty body"),
+        (Reply::text(200, "  \n"), "protocol_error", "with an empty body"),
+        (Reply::text(200, "<html>Hello</html>"), "protocol_error", "the answer is not JSON"),
         (
-            || Reply::text(200, "{\"reply\": \"Hel"),
+            Reply::text(200, "{\"reply\": \"Hel"),
             "protocol_error",
             "the answer is not JSON (EOF while parsing a string",
         ),
         (
-            || Reply::text(200, "{\"reply\": \"Hello\"").cut(),
+            Reply::text(200, "{\"reply\": \"Hello\"").cut(),
             "protocol_error",
             "the connection broke before the answer was whole",
         ),
-        (|| Reply::status(200).bytes(&b"\xff\xfe{}"[..]), "protocol_error", "the answer is not UTF-8"),
-        (|| Reply::text(200, "{}").header("content-encoding", "gzip"), "protocol_error", "encoded as gzip"),
-        (|| Reply::json(500, &json!({"reply": "Hello"})), "agent_error", "HTTP 500"),
+        (Reply::status(200).bytes(&b"\xff\xfe{}"[..]), "protocol_error", "the answer is not UTF-8"),
+        (Reply::text(200, "{}").header("content-encoding", "gzip"), "protocol_error", "encoded as gzip"),
+        (Reply::json(500, &json!({"reply": "Hello"})), "agent_error", "HTTP 500"),
         (
-            || Reply::status(302).header("location", "/other"),
+            Reply::status(302).header("location", "/other"),
             "agent_error",
             "redirects are not followed, set target.endpoint to /other",
         ),
     ];
     for (reply, kind, words) in cases {
-        let server = FakeAgent::start(move |_: &Request| reply());
+        let server = FakeAgent::start(move |_: &Request| reply.clone());
         not_a_pass(&project(&server, SIMPLE).suite("a", HELLO).test(&[]), 1, kind, words);
         assert_eq!(server.requests().len(), 1);
     }

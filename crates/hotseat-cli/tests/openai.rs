@@ -378,23 +378,23 @@ fn an_agent_that_asks_for_ever_is_stopped() {
 
 #[test]
 fn a_stream_that_is_cut_is_no_reply() {
-    let cases: [(fn() -> Reply, &str); 7] = [
-        (|| Reply::sse(), "the stream ended without a single chunk"),
-        (|| Reply::sse().bytes("data: {\"choi"), "in the middle of its first chunk"),
-        (|| Completion::new().text("Hel").unfinished(), "without finish_reason and `[DONE]`"),
+    let cases: [(Reply, &str); 7] = [
+        (Reply::sse(), "the stream ended without a single chunk"),
+        (Reply::sse().bytes("data: {\"choi"), "in the middle of its first chunk"),
+        (Completion::new().text("Hel").unfinished(), "without finish_reason and `[DONE]`"),
         (
-            || Completion::new().text("Hello.").finish("stop").unfinished(),
+            Completion::new().text("Hello.").finish("stop").unfinished(),
             "with finish_reason stop and without `[DONE]`",
         ),
-        (|| Completion::new().text("Hel").unfinished().cut(), "the connection broke"),
-        (|| Completion::new().text("Hel").unfinished().reset(), "the connection broke"),
+        (Completion::new().text("Hel").unfinished().cut(), "the connection broke"),
+        (Completion::new().text("Hel").unfinished().reset(), "the connection broke"),
         (
-            || Completion::new().text("Hel").unfinished().until_close().cut(),
+            Completion::new().text("Hel").unfinished().until_close().cut(),
             "without finish_reason and `[DONE]`",
         ),
     ];
     for (reply, words) in cases {
-        not_a_pass(&hears(move |_| reply()), 1, "protocol_error", words);
+        not_a_pass(&hears(move |_| reply.clone()), 1, "protocol_error", words);
     }
 }
 
@@ -410,32 +410,29 @@ fn what_came_before_a_cut_is_kept() {
 
 #[test]
 fn what_is_no_completion_is_told_with_its_beginning() {
-    let cases: [(fn() -> Reply, &str); 12] = [
-        (|| Reply::sse().bytes("data: hello\n\n"), "chunk 1 is not JSON"),
+    let cases: [(Reply, &str); 12] = [
+        (Reply::sse().bytes("data: hello\n\n"), "chunk 1 is not JSON"),
         (
-            || Reply::sse().event(json!({"choices": [{"delta": {"content": 42}}]})),
+            Reply::sse().event(json!({"choices": [{"delta": {"content": 42}}]})),
             "chunk 1 is not a chat completion",
         ),
-        (|| Reply::sse().event(json!([])), "chunk 1 is not a chat completion"),
+        (Reply::sse().event(json!([])), "chunk 1 is not a chat completion"),
+        (Reply::sse().event(json!({"choices": []})).bytes("data: [DONE]\n\n"), "the reply holds no choice"),
+        (Reply::sse().bytes("data: [DONE]\n\n"), "the reply holds no choice"),
+        (Reply::json(200, &json!({"choices": []})), "the reply holds no choice"),
+        (Reply::json(200, &json!({})), "the reply holds no choice"),
+        (Reply::text(200, "hello"), "HTTP 200 OK with text/plain is neither a completion"),
+        (Reply::status(200), "with no content type is neither a completion"),
         (
-            || Reply::sse().event(json!({"choices": []})).bytes("data: [DONE]\n\n"),
-            "the reply holds no choice",
-        ),
-        (|| Reply::sse().bytes("data: [DONE]\n\n"), "the reply holds no choice"),
-        (|| Reply::json(200, &json!({"choices": []})), "the reply holds no choice"),
-        (|| Reply::json(200, &json!({})), "the reply holds no choice"),
-        (|| Reply::text(200, "hello"), "HTTP 200 OK with text/plain is neither a completion"),
-        (|| Reply::status(200), "with no content type is neither a completion"),
-        (
-            || Reply::status(200).header("content-type", "application/json").bytes("{\"choices\": [{"),
+            Reply::status(200).header("content-type", "application/json").bytes("{\"choices\": [{"),
             "the answer is not JSON",
         ),
         (
-            || Completion::new().chunk(chunk(json!({"function_call": {"name": "x"}}), None)).into(),
+            Completion::new().chunk(chunk(json!({"function_call": {"name": "x"}}), None)).into(),
             "the form before `tool_calls`",
         ),
         (
-            || {
+            {
                 Completion::new()
                     .chunk(chunk(json!({"role": "tool", "tool_call_id": "x", "content": "1"}), None))
                     .into()
@@ -444,7 +441,7 @@ fn what_is_no_completion_is_told_with_its_beginning() {
         ),
     ];
     for (reply, words) in cases {
-        not_a_pass(&hears(move |_| reply()), 1, "protocol_error", words);
+        not_a_pass(&hears(move |_| reply.clone()), 1, "protocol_error", words);
     }
 }
 

@@ -84,19 +84,19 @@ impl Redactor {
         if self.found.is_none() {
             return;
         }
-        let mut by_text: Vec<(Option<String>, Vec<(usize, String)>)> = Vec::new();
+        let mut texts: Vec<Pieced> = Vec::new();
         for (place, event) in events.iter().enumerate() {
             let Payload::Raw(raw) = &event.payload else { continue };
             for Piece { of, pointer } in pieces(&raw.event) {
                 // A piece that does not say what it belongs to goes on with what the last one belongs to.
-                let known = by_text.iter_mut().rfind(|(known, _)| of.is_none() || *known == of);
+                let known = texts.iter_mut().rfind(|known| of.is_none() || known.of == of);
                 match known {
-                    Some((_, places)) => places.push((place, pointer)),
-                    None => by_text.push((of, vec![(place, pointer)])),
+                    Some(known) => known.places.push((place, pointer)),
+                    None => texts.push(Pieced { of, places: vec![(place, pointer)] }),
                 }
             }
         }
-        for (_, places) in by_text {
+        for Pieced { places, .. } in texts {
             let text = |place: &(usize, String)| match &events[place.0].payload {
                 Payload::Raw(raw) => raw.event.pointer(&place.1)?.as_str().map(str::to_string),
                 _ => None,
@@ -128,6 +128,14 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+/// A text that was received in pieces.
+struct Pieced {
+    /// Which text it is, where its pieces say.
+    of: Option<String>,
+    /// The events of its pieces, and where in each the piece stands.
+    places: Vec<(usize, String)>,
 }
 
 /// A piece of a text in a received event.
