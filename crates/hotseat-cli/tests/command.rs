@@ -158,11 +158,14 @@ echo '{\"type\":\"done\"}'
 #[test]
 fn a_program_that_prints_much_before_it_reads_is_not_waited_for() {
     let long = "x".repeat(300_000);
-    let agent = format!(
-        "head -c 400000 /dev/zero | tr '\\0' ' '\necho\nread -r message\necho '{{\"type\":\"text\",\"text\":\"read\"}}'\necho '{{\"type\":\"done\"}}'\n"
-    );
+    let agent = r#"head -c 400000 /dev/zero | tr '\0' ' '
+echo
+read -r message
+echo '{"type":"text","text":"read"}'
+echo '{"type":"done"}'
+"#;
     let suite = format!("name: a\nturns: [{{ user: {long} }}]\nassert: {{ text: {{ must_match: read }} }}\n");
-    script(&agent).suite("a", &suite).test(&[]).all_passed();
+    script(agent).suite("a", &suite).test(&[]).all_passed();
 }
 
 #[test]
