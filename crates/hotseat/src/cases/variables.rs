@@ -77,9 +77,7 @@ pub fn interpolate(
             for entry in entries {
                 let kind = match (kind, shape) {
                     (Kind::Map(kind), _) => kind,
-                    (_, Some(shape)) => {
-                        shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind)
-                    }
+                    (_, Some(shape)) => shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind),
                     (_, None) => &Kind::Json,
                 };
                 interpolate(&mut entry.value, kind, variables, source, mistakes);
