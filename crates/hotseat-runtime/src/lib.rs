@@ -14,6 +14,7 @@ pub mod ids;
 pub mod live;
 pub mod memory;
 pub mod random;
+pub mod serve;
 pub mod sim;
 pub mod store;
 pub mod work;

@@ -18,9 +18,10 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
+use super::client_tools::{self, ClientCall};
+use super::http::{self, Http};
 use super::{
-    AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, http, unanswered_call,
-    unanswered_interrupt,
+    AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, unanswered_interrupt,
 };
 use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript};
 
@@ -39,6 +40,7 @@ pub struct Target {
 
 /// A conversation with an agent in this process.
 pub struct Session {
+    http: Arc<Http>,
     target: Target,
     id: Arc<str>,
     talk: Option<Talk>,
@@ -62,6 +64,8 @@ struct Turn<'a> {
     asked: usize,
     script: &'a mut TurnScript,
     recorder: &'a mut Recorder,
+    http: &'a Http,
+    limits: Limits,
 }
 
 /// What is to be done after an event.
@@ -74,10 +78,10 @@ enum Next {
 }
 
 impl Session {
-    /// Opens a conversation. The agent is told nothing yet.
-    pub fn open(target: Target) -> Self {
+    /// Opens a conversation. The agent is told nothing yet. `http` asks servers that answer tools of the client.
+    pub fn open(http: Arc<Http>, target: Target) -> Self {
         let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-        Session { target, id: id.into(), talk: None }
+        Session { http, target, id: id.into(), talk: None }
     }
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
@@ -94,9 +98,10 @@ impl Session {
                 Failure::new(FailureKind::AgentError, format!("the agent took no turn: {reason}")).into()
             );
         };
+        let (http, begun) = (&*self.http, HashMap::new());
         let mut turn =
-            Turn { id: turn_id, own: own.clone(), begun: HashMap::new(), asked: 0, script, recorder };
-        let held = talk.hold(&mut turn, limits).await;
+            Turn { id: turn_id, own: own.clone(), begun, asked: 0, script, recorder, http, limits };
+        let held = talk.hold(&mut turn).await;
         if held.is_err() {
             // What the agent still does in this turn belongs to none.
             let reason = "the test has given the turn up".to_string();
@@ -132,7 +137,8 @@ async fn begin(target: &Target, id: &str, script: &TurnScript) -> Result<Talk, F
 }
 
 impl Talk {
-    async fn hold(&mut self, turn: &mut Turn<'_>, limits: Limits) -> Result<(), TurnError> {
+    async fn hold(&mut self, turn: &mut Turn<'_>) -> Result<(), TurnError> {
+        let limits = turn.limits;
         loop {
             let silent = tokio::time::Instant::now() + limits.idle;
             let next = tokio::time::timeout_at(limits.deadline.min(silent), self.watcher.next()).await;
@@ -150,7 +156,7 @@ impl Talk {
                     }
                     Next::GoOn
                 }
-                Signal::Event(record) => turn.take(&record)?,
+                Signal::Event(record) => turn.take(&record).await?,
             };
             match next {
                 Next::GoOn => {}
@@ -169,7 +175,7 @@ impl Talk {
 
 impl Turn<'_> {
     /// Records what the agent tells, in the words of this trace.
-    fn take(&mut self, record: &Record) -> Result<Next, TurnError> {
+    async fn take(&mut self, record: &Record) -> Result<Next, TurnError> {
         let mut payload = record.payload.clone();
         let said_in = payload.turn_id().cloned();
         let is_own = said_in.as_deref() == Some(self.own.as_str());
@@ -188,7 +194,7 @@ impl Turn<'_> {
         }
         match &record.payload {
             Payload::ToolInvoked(call) if call.target_type.as_deref() == Some("client") => {
-                next = Next::Answer(self.carry_out(call)?);
+                next = Next::Answer(self.carry_out(call).await?);
             }
             Payload::InterruptRaised(question) => next = Next::Answer(self.approve(question)?),
             _ => {}
@@ -203,11 +209,10 @@ impl Turn<'_> {
     }
 
     /// The client carries a call out, as the test says.
-    fn carry_out(&mut self, call: &ToolInvocation) -> Result<Told, Failure> {
+    async fn carry_out(&mut self, call: &ToolInvocation) -> Result<Told, TurnError> {
         let arguments = call.input.clone().unwrap_or(Value::Null);
-        let Some(reply) = self.script.tool_reply(&call.tool_name, &arguments) else {
-            return Err(unanswered_call(&call.tool_name, &arguments));
-        };
+        let asked = ClientCall { id: &call.tool_call_id, name: &call.tool_name, arguments: &arguments };
+        let reply = client_tools::answer(asked, self.script, self.http, self.limits).await?;
         let result = match reply {
             ToolReply::Content(output) => Ok(output),
             ToolReply::Error(message) => Err(ToolFailure::business(ErrorCode::ExecutionFailed, message)),

@@ -4,6 +4,7 @@
 //! done with the turn. Everything an agent did is in the events; nobody behind an adapter knows which one it is.
 
 pub mod ag_ui;
+mod client_tools;
 pub mod command;
 pub mod embedded;
 pub mod http;
@@ -106,12 +107,6 @@ fn unanswered_interrupt(asked: &AskedInterrupt<'_>, value: &Value) -> Failure {
     }
     Failure::new(FailureKind::TestError, words)
         .with_detail(serde_json::to_string_pretty(value).unwrap_or_default())
-}
-
-/// The failure of a turn whose test has no answer to a call of a tool that its client offers.
-fn unanswered_call(tool: &str, arguments: &Value) -> Failure {
-    let message = format!("client tool {tool} was called with {arguments} and no scripted answer fits");
-    Failure::new(FailureKind::TestError, message)
 }
 
 /// The beginning of a text, cut between characters, with a mark where it goes on.

@@ -170,7 +170,12 @@ pub static CLIENT_TOOL: Shape = Shape {
         Field::optional(
             "answers",
             Kind::NonEmptyList(&Kind::Shape(&TOOL_ANSWER)),
-            "What it returns: the first answer that fits. A call that none fits fails the case.",
+            "What it returns: the first answer that fits. A call that none fits is answered by `url`, or fails the case.",
+        ),
+        Field::optional(
+            "url",
+            Kind::Url,
+            "Who answers the calls that no entry of `answers` fits: each is posted there as `{id, name, arguments}`, and the body of the answer is the result. An HTTP status that is an error makes the tool fail.",
         ),
     ],
 };

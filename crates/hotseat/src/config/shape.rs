@@ -322,7 +322,7 @@ pub static START: Shape = Shape {
         Field::optional(
             "ready",
             Kind::Url,
-            "It is ready when this address answers, with whatever status. Default: `endpoint`.",
+            "It is ready when this address answers, with whatever status. Default: `endpoint` or `base_url`.",
         ),
         Field::optional("timeout_ms", MILLISECONDS, "How long it may take until it is ready.")
             .default("60000"),

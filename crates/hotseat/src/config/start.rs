@@ -40,12 +40,15 @@ pub struct Start {
 impl Start {
     pub(super) fn read(target: &Map<'_>, root: &Path, mistakes: &mut Diagnostics) -> Option<Self> {
         let map = target.map("start")?;
-        let (text, place) = match (map.text("ready"), target.text("endpoint")) {
-            (Some(ready), _) => (ready, map.place_of("ready")?),
-            (None, endpoint) => (endpoint?, target.place_of("endpoint")?),
+        let address = ["endpoint", "base_url"].into_iter().find(|key| target.shape().field(key).is_some())?;
+        let (text, place) = match map.text("ready") {
+            Some(ready) => (ready, map.place_of("ready")?),
+            None => (target.text(address)?, target.place_of(address)?),
         };
         let ready = match Url::parse(text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() && !text.contains("{{") => {
+                url
+            }
             _ => {
                 let diagnostic = Diagnostic::new(format!(
                     "`{text}` is not an address that can be asked whether the agent is ready"

@@ -209,7 +209,10 @@ fn judge_end(
             }
         },
         (Err(TurnError::Run(error)), None) => {
-            failed(FailureKind::AgentError, format!("the agent failed: {}", in_words(&error)))
+            let (first, rest) = error.message.split_once('\n').unwrap_or((&error.message, ""));
+            let head = ErrorInfo { message: first.to_string(), ..error.clone() };
+            let message = format!("the agent failed: {}", in_words(&head));
+            Err(Some(Failure::new(FailureKind::AgentError, message).with_detail(rest)))
         }
         (Err(TurnError::Failed(failure)), _) => Err(Some(failure)),
         (Err(TurnError::Deadline), _) => match cause {

@@ -16,6 +16,8 @@ pub struct ClientTool {
     pub parameters: Value,
     /// What it returns: the first answer that fits.
     pub answers: Vec<ToolAnswer>,
+    /// Who is asked when none fits.
+    pub url: Option<reqwest::Url>,
 }
 
 /// One answer of a client-side tool.
@@ -126,6 +128,11 @@ impl TurnScript {
         let place = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
         used[place] += 1;
         Some(tool.answers[place].reply.clone())
+    }
+
+    /// Who is asked what a tool returns, where no scripted answer fits.
+    pub fn tool_url(&self, name: &str) -> Option<&reqwest::Url> {
+        self.tools.iter().find(|tool| tool.name == name)?.url.as_ref()
     }
 
     /// What the client answers an interrupt; none when nothing fits.

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::Session;
 use super::fold::{OpenInterrupt, UnansweredCall};
 use super::thread::Answered;
-use crate::adapters::{unanswered_call, unanswered_interrupt};
+use crate::adapters::client_tools::{self, ClientCall};
+use crate::adapters::{Limits, TurnError, unanswered_interrupt};
 use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript};
 
 /// What the next run answers.
@@ -70,12 +71,13 @@ impl Session {
     }
 
     /// Answers the calls of client-side tools from the script. Says whether there were any.
-    pub(super) fn answer(
+    pub(super) async fn answer(
         &mut self,
         unanswered: &[UnansweredCall],
         script: &mut TurnScript,
+        limits: Limits,
         recorder: &mut Recorder,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, TurnError> {
         let mut answered = false;
         for call in unanswered {
             if !script.has_tool(&call.name) {
@@ -88,9 +90,8 @@ impl Session {
                 }
                 continue;
             }
-            let Some(reply) = script.tool_reply(&call.name, &call.arguments) else {
-                return Err(unanswered_call(&call.name, &call.arguments));
-            };
+            let asked = ClientCall { id: &call.id, name: &call.name, arguments: &call.arguments };
+            let reply = client_tools::answer(asked, script, &self.http, limits).await?;
             answered = true;
             let message_id = uuid::Uuid::new_v4().to_string();
             let (turn_id, tool_call_id) = (self.thread.turn.id.clone(), call.trace_id.clone());

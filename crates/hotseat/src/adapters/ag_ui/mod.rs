@@ -86,7 +86,7 @@ impl Session {
         for _ in 0..MOST_REQUESTS {
             let finished = self.run(&answers, script, limits, recorder).await?;
             answers = self.resume(&finished.interrupts, script, recorder)?;
-            let answered = self.answer(&finished.unanswered, script, recorder)?;
+            let answered = self.answer(&finished.unanswered, script, limits, recorder).await?;
             if finished.interrupts.is_empty() && !answered {
                 return Ok(());
             }

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use self::program::{Program, ReadError};
 use self::wire::Line;
-use super::http;
+use super::client_tools::{self, ClientCall};
+use super::http::{self, Http};
 use super::telling::{Arguments, Telling, output_of_text};
 use super::template::{Given, Placeholder, Said, Values, fill_text, placeholders};
 use super::{AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt};
@@ -61,6 +62,7 @@ pub enum Speaks {
 pub struct Session {
     target: Target,
     environment: Arc<BTreeMap<String, String>>,
+    http: Arc<Http>,
     id: Arc<str>,
     history: Vec<Said>,
     turns: usize,
@@ -75,11 +77,12 @@ pub struct Session {
 
 impl Session {
     /// Opens a conversation. Nothing is started before the first message.
-    pub fn open(environment: Arc<BTreeMap<String, String>>, target: Target) -> Self {
+    pub fn open(environment: Arc<BTreeMap<String, String>>, http: Arc<Http>, target: Target) -> Self {
         let id = target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         Session {
             target,
             environment,
+            http,
             id: id.into(),
             history: Vec::new(),
             turns: 0,
@@ -135,9 +138,21 @@ impl Session {
                         Ok(line) => line,
                         Err(failure) => break Err(failure.into()),
                     };
-                    match heard.take_in(line, &mut self.calls, script, program, telling) {
-                        Ok(true) => break Ok(()),
-                        Ok(false) => {}
+                    match heard.take_in(line, &mut self.calls, script, telling) {
+                        Ok(Next::Done) => break Ok(()),
+                        Ok(Next::More) => {}
+                        Ok(Next::Answer(call)) => {
+                            let asked =
+                                ClientCall { id: &call.id, name: &call.name, arguments: &call.arguments };
+                            let answer = client_tools::answer(asked, script, &self.http, limits).await;
+                            match answer {
+                                Ok(answer) => {
+                                    program.send(&call.answered(&answer));
+                                    telling.result(&call.trace_id, answer, Origin::Client);
+                                }
+                                Err(error) => break Err(error),
+                            }
+                        }
                         Err(error) => break Err(error),
                     }
                 }
@@ -275,16 +290,42 @@ struct Heard {
     finish_reason: Option<Arc<str>>,
 }
 
+/// What follows a line.
+enum Next {
+    More,
+    /// The program is done with the turn.
+    Done,
+    /// The program waits for the result of a call.
+    Answer(Offered),
+}
+
+/// A call of a tool that the test offers.
+struct Offered {
+    id: String,
+    trace_id: Arc<str>,
+    name: String,
+    arguments: Value,
+}
+
+impl Offered {
+    /// The line that answers it.
+    fn answered(&self, answer: &ToolReply) -> Value {
+        match answer {
+            ToolReply::Content(result) => json!({"type": "tool_result", "id": self.id, "result": result}),
+            ToolReply::Error(error) => json!({"type": "tool_result", "id": self.id, "error": error}),
+        }
+    }
+}
+
 impl Heard {
-    /// Takes in a line. Says whether the program is done with the turn.
+    /// Takes in a line.
     fn take_in(
         &mut self,
         line: Line,
         calls: &mut HashMap<String, Arc<str>>,
-        script: &mut TurnScript,
-        program: &Program,
+        script: &TurnScript,
         telling: &mut Telling<'_>,
-    ) -> Result<bool, TurnError> {
+    ) -> Result<Next, TurnError> {
         if !matches!(line, Line::Delta(_)) {
             self.end_message(telling);
         }
@@ -307,22 +348,8 @@ impl Heard {
                         if self.answered > MOST_REQUESTS {
                             return Err(asked_too_often().into());
                         }
-                        let Some(answer) = script.tool_reply(&name, &arguments.value()) else {
-                            let message = format!(
-                                "client tool {name} was called with {} and no scripted answer fits",
-                                arguments.value()
-                            );
-                            return Err(Failure::new(FailureKind::TestError, message).into());
-                        };
-                        program.send(&match &answer {
-                            ToolReply::Content(result) => {
-                                json!({"type": "tool_result", "id": id, "result": result})
-                            }
-                            ToolReply::Error(error) => {
-                                json!({"type": "tool_result", "id": id, "error": error})
-                            }
-                        });
-                        telling.result(&trace_id, answer, Origin::Client);
+                        let arguments = arguments.value();
+                        return Ok(Next::Answer(Offered { id, trace_id, name, arguments }));
                     }
                     None => {}
                 }
@@ -351,10 +378,10 @@ impl Heard {
                     telling.awaiting(awaiting, hint);
                 }
                 self.finish_reason = finish_reason.map(Arc::from);
-                return Ok(true);
+                return Ok(Next::Done);
             }
         }
-        Ok(false)
+        Ok(Next::More)
     }
 
     /// Records the message whose pieces have come in.

@@ -32,7 +32,7 @@ pub struct Target {
     /// The body, a template; none where requests have no body.
     pub body: Option<Value>,
     /// Where things stand in the answer; none where the whole body is what the agent says.
-    pub mapping: Option<Mapping>,
+    pub mapping: Option<Arc<Mapping>>,
     /// What a case gives.
     pub given: Given,
     /// Whether everything received is kept in the trace.

@@ -14,6 +14,7 @@ use reqwest::{Method, Response, Url};
 use serde_json::{Map, Number, Value, json};
 
 use self::reading::{Call, Reading, Reply};
+use super::client_tools::{self, ClientCall};
 use super::http::{self, BodyError, Http, Outgoing};
 use super::sse::{self, Decoder};
 use super::telling::{Telling, text_of_output};
@@ -83,7 +84,7 @@ impl Session {
         let mut telling = Telling::new(turn_id, recorder);
         for _ in 0..MOST_REQUESTS {
             let reply = self.ask(script, limits, &mut telling).await?;
-            let answered = self.answer(reply, script, &mut telling)?;
+            let answered = self.answer(reply, script, limits, &mut telling).await?;
             if !answered {
                 telling.told()?;
                 return Ok(());
@@ -174,12 +175,13 @@ impl Session {
     }
 
     /// Puts a reply into the history and answers the calls that the test can answer. Says whether there were any.
-    fn answer(
+    async fn answer(
         &mut self,
         reply: Reply,
         script: &mut TurnScript,
+        limits: Limits,
         telling: &mut Telling<'_>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, TurnError> {
         let (offered, others): (Vec<&Call>, Vec<&Call>) =
             reply.calls.iter().partition(|call| script.has_tool(&call.name));
         if let Some(call) = others.iter().find(|call| !telling.is_answered(&call.trace_id))
@@ -189,7 +191,7 @@ impl Session {
                 "the agent called tool {} and waits for its result; the test does not offer such a tool (`tools`)",
                 call.name
             );
-            return Err(Failure::new(FailureKind::TestError, message));
+            return Err(Failure::new(FailureKind::TestError, message).into());
         }
         let mut message = json!({"role": "assistant", "content": reply.text});
         if !offered.is_empty() {
@@ -200,14 +202,9 @@ impl Session {
         }
         self.known = self.messages.len();
         for call in &offered {
-            let Some(answer) = script.tool_reply(&call.name, &call.arguments.value()) else {
-                let message = format!(
-                    "client tool {} was called with {} and no scripted answer fits",
-                    call.name,
-                    call.arguments.value()
-                );
-                return Err(Failure::new(FailureKind::TestError, message));
-            };
+            let arguments = call.arguments.value();
+            let asked = ClientCall { id: &call.id, name: &call.name, arguments: &arguments };
+            let answer = client_tools::answer(asked, script, &self.http, limits).await?;
             let content = match &answer {
                 ToolReply::Content(output) => text_of_output(output),
                 ToolReply::Error(message) => message.clone(),

@@ -1,5 +1,7 @@
 //! An agent behind an HTTP interface of its own.
 
+use std::sync::Arc;
+
 use reqwest::Method;
 use reqwest::header::HeaderValue;
 
@@ -40,7 +42,7 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
             }
         });
     let headers = headers.collect();
-    let mapping = map.map("map").and_then(|map| mapping(&map, mistakes));
+    let mapping = map.map("map").and_then(|map| mapping(&map, mistakes)).map(Arc::new);
     Some(Target {
         endpoint: endpoint(map, mistakes)?,
         method,

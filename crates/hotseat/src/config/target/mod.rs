@@ -206,9 +206,9 @@ impl Target {
             }
             Target::Command(target) => {
                 let target = adapters::command::Target { keep_raw, ..target };
-                Box::new(adapters::command::Session::open(environment, target))
+                Box::new(adapters::command::Session::open(environment, http, target))
             }
-            Target::Embedded(target) => Box::new(adapters::embedded::Session::open(target)),
+            Target::Embedded(target) => Box::new(adapters::embedded::Session::open(http, target)),
         }
     }
 

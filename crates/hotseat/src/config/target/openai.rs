@@ -36,9 +36,8 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
     }
     let mut endpoint = address(map, "base_url", mistakes)?;
     let path = endpoint.path().trim_end_matches('/').to_string();
-    if !path.ends_with(ROUTE) {
-        endpoint.set_path(&format!("{path}/{ROUTE}"));
-    }
+    let path = if path.ends_with(ROUTE) { path } else { format!("{path}/{ROUTE}") };
+    endpoint.set_path(&path);
     Some(Target {
         endpoint,
         headers,
