@@ -205,7 +205,7 @@ assert:
     12 |     forbid: delete_order
        |             ^^^^^^^^^^^^
        |
-       = help: write it as a list, with `- ` before each entry
+       = help: write it as a list, between `[` and `]`
 
     error: `exact` must be a whole number from 0 to 1000000, found the number -1
       --> a.test.yaml:13:52
@@ -675,7 +675,7 @@ fn nothing_to_run() {
     ----- stdout -----
 
     ----- stderr -----
-    error: no suites: nothing under . fits **/*.test.yaml, **/*.test.yml
+    error: no suites: nothing under . fits **/*.test.{yaml,yml,json,jsonl}
      |
      = help: name a file, or run `hotseat init` for a first one
     ");
@@ -691,7 +691,7 @@ fn paths_that_are_not_there() {
     ----- stderr -----
     error: no such file or folder: b.test.yaml
 
-    error: no suites (*.test.yaml, *.test.yml) in empty
+    error: no suites (*.test.yaml, .yml, .json or .jsonl) in empty
 
     error: no files fit c/*.yaml
 

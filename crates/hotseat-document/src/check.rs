@@ -245,7 +245,7 @@ impl Checker<'_> {
 }
 
 fn list_advice(kind: &Kind) -> Option<String> {
-    kind.accepts(Type::List).then(|| "write it as a list, with `- ` before each entry".to_owned())
+    kind.accepts(Type::List).then(|| "write it as a list, between `[` and `]`".to_owned())
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {
@@ -278,7 +278,7 @@ fn is_url(text: &str) -> bool {
 }
 
 /// The candidate that was probably meant, if one is near enough.
-pub fn nearest<'c>(written: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if written.len() > LONGEST {
         return None;
@@ -293,6 +293,7 @@ pub fn nearest<'c>(written: &str, candidates: impl Iterator<Item = &'c str>) -> 
     let written = fold(written);
     let most = (written.chars().count() / 3).max(1);
     candidates
+        .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&written, &fold(candidate)), candidate))
         .filter(|&(distance, candidate)| distance <= most && distance < candidate.len())
         .min_by_key(|&(distance, _)| distance)

@@ -143,9 +143,14 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Brings those of one source into the order of its text.
-    pub(super) fn sort_by_place(&mut self) {
+    /// Brings those of one source into the order of its text. Those without a place come first.
+    pub fn sort_by_place(&mut self) {
         self.0.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| place.span.start));
+    }
+
+    /// Whether there is one within a place.
+    pub fn any_within(&self, place: &Place) -> bool {
+        self.0.iter().filter_map(|mistake| mistake.place.as_ref()).any(|at| place.contains(at))
     }
 
     /// All of them as [`Diagnostic::render`] shows them, with an empty line between each two.
@@ -247,6 +252,10 @@ impl<'a> Excerpt<'a> {
     }
 
     fn push_line(&mut self, source: &Source, line: Range<usize>, marks: Vec<Mark<'a>>, width: usize) {
+        // A piece that begins within its line is shown where it stands there.
+        if line.start == 0 {
+            self.text.extend(std::iter::repeat_n(' ', source.first_column as usize - 1));
+        }
         let text = &source.text[line.clone()];
         let shown_until = |start: usize, chars: usize| {
             text[start..].char_indices().nth(chars).map_or(text.len(), |(length, _)| start + length)

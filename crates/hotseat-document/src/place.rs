@@ -13,17 +13,29 @@ pub struct Source {
     pub text: String,
     /// The line of the file on which this piece begins, counted from 1.
     pub first_line: u32,
+    /// The column of that line at which it begins, counted in characters from 1.
+    pub first_column: u32,
 }
 
 impl Source {
     /// A piece of a file that begins on `first_line`. A leading byte order mark is dropped, so that it neither
     /// takes part in columns nor in the text.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>, first_line: u32) -> Arc<Self> {
+        Source::starting_at(name, text, first_line, 1)
+    }
+
+    /// The same for a piece that does not begin at the start of its line.
+    pub fn starting_at(
+        name: impl Into<Arc<str>>,
+        text: impl Into<String>,
+        first_line: u32,
+        first_column: u32,
+    ) -> Arc<Self> {
         let mut text = text.into();
         if text.starts_with('\u{FEFF}') {
             text.drain(..'\u{FEFF}'.len_utf8());
         }
-        Arc::new(Source { name: name.into(), text, first_line })
+        Arc::new(Source { name: name.into(), text, first_line, first_column })
     }
 
     /// The largest character boundary that is not behind `offset` and not behind the end.
@@ -87,7 +99,28 @@ impl Place {
     pub fn column(&self) -> u32 {
         let start = self.source.line_start(self.span.start);
         let before = self.source.text[start..self.source.boundary(self.span.start)].chars().count();
-        u32::try_from(before + 1).unwrap_or(u32::MAX)
+        let shift = if start == 0 { self.source.first_column.saturating_sub(1) } else { 0 };
+        u32::try_from(before + 1).unwrap_or(u32::MAX).saturating_add(shift)
+    }
+
+    /// Where in the spelling of `text` its part `part` (in bytes) is, if this is the place of a node that is that
+    /// text. The whole place where the spelling differs too much from the text, as it does with escapes.
+    pub fn within(&self, text: &str, part: Range<usize>) -> Place {
+        let written = self.text();
+        // A text without line breaks and escapes stands there as it is, perhaps in quotes.
+        let found = match written.find(text).filter(|_| !text.is_empty()) {
+            Some(start) => Some(start + part.start.min(text.len())..start + part.end.min(text.len())),
+            None => align(written, text, &part),
+        };
+        let Some(found) = found else { return self.clone() };
+        let start = self.source.boundary(self.span.start + found.start);
+        let end = self.source.boundary(self.span.start + found.end).max(start);
+        Place { source: Arc::clone(&self.source), span: start..end }
+    }
+
+    /// Whether another place lies within this one.
+    pub fn contains(&self, other: &Place) -> bool {
+        self.source == other.source && self.span.start <= other.span.start && other.span.end <= self.span.end
     }
 
     /// What is written there.
@@ -97,6 +130,29 @@ impl Place {
         &self.source.text[start..end]
     }
 }
+
+/// Where a part of a text is in its spelling, which may have other white space.
+fn align(written: &str, text: &str, part: &Range<usize>) -> Option<Range<usize>> {
+    let visible = |text: &str| -> Vec<(usize, char)> {
+        text.char_indices().filter(|(_, letter)| !letter.is_whitespace()).collect()
+    };
+    let (spelt, meant) = (visible(written), visible(text));
+    // What stands before the text is the mark of a block, or a quote.
+    let most = spelt.len().checked_sub(meant.len())?.min(LONGEST_MARK);
+    let mark = (0..=most)
+        .find(|&mark| spelt[mark..].iter().zip(&meant).all(|((_, spelt), (_, meant))| spelt == meant))?;
+    let before = |offset: usize| meant.partition_point(|(at, _)| *at < offset);
+    let end_of = |index: usize| spelt.get(mark + index).map(|(at, letter)| at + letter.len_utf8());
+    let (first, last) = (before(part.start), before(part.end).checked_sub(1));
+    let start = match meant.get(first) {
+        Some(_) => spelt.get(mark + first).map(|(at, _)| *at),
+        None => last.and_then(end_of),
+    }?;
+    Some(start..last.and_then(end_of).unwrap_or(start).max(start))
+}
+
+/// `>+9` is the longest mark of a block.
+const LONGEST_MARK: usize = 3;
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

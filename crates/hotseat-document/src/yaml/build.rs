@@ -1,7 +1,6 @@
 //! From the parser's events to a tree.
 
 use std::borrow::Cow;
-use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,12 +10,10 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use super::scalar::{self, Type, Unfit};
 use super::words::{self, TOO_DEEP};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::node::{Entry, Key, Node, Value, shorten};
+use crate::duplicates::{duplicates, written_twice};
+use crate::node::{Entry, Key, Node, Value};
 use crate::place::{Place, Source};
-
-/// How deep a document may be nested. Walking a tree stays far from the end of the stack, and a value that is
-/// stored as JSON within other JSON stays below the 128 levels that are read back.
-const DEEPEST: usize = 100;
+use crate::stream::DEEPEST;
 
 /// How much aliases may copy, in units of [`weight`]: some hundred thousand nodes.
 const MOST_COPIED: usize = 16 * 1024 * 1024;
@@ -413,38 +410,6 @@ fn key(node: Node, has_merge: bool, source: &Arc<Source>) -> Result<Awaits, Diag
             Err(Diagnostic { help, ..mistake.at(node.place(source)) })
         }
     }
-}
-
-fn written_twice(first: &Key, second: &Key, source: &Arc<Source>) -> Diagnostic {
-    Diagnostic::new(format!("the key `{}` is written twice", shorten(&first.text)))
-        .at(second.place(source))
-        .label("again")
-        .also(first.place(source), "first")
-}
-
-/// The positions of keys that occurred before, each with the position of the first.
-fn duplicates(entries: &[Entry]) -> Vec<[usize; 2]> {
-    // Nearly all mappings are so small that looking at each pair costs less than hashing.
-    const SMALL: usize = 16;
-    let mut found = Vec::new();
-    if entries.len() <= SMALL {
-        for (second, entry) in entries.iter().enumerate() {
-            if let Some(first) = entries[..second].iter().position(|other| other.key.text == entry.key.text) {
-                found.push([first, second]);
-            }
-        }
-        return found;
-    }
-    let mut known = HashMap::with_capacity(entries.len());
-    for (second, entry) in entries.iter().enumerate() {
-        match known.entry(entry.key.text.as_str()) {
-            Occupied(first) => found.push([*first.get(), second]),
-            Vacant(vacant) => {
-                vacant.insert(second);
-            }
-        }
-    }
-    found
 }
 
 /// About how many bytes a copy of a node takes.

@@ -1,13 +1,11 @@
 //! Taking a stream apart into documents.
 
-use std::io::{self, BufRead, Read};
+use std::io::{BufRead, Read};
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::place::{Place, Source};
-
-/// A document that is longer than this is refused, so that a wrong file cannot fill the memory.
-const LONGEST: usize = 64 * 1024 * 1024;
+use crate::place::Source;
+use crate::stream::{BYTE_ORDER_MARK, LONGEST, not_utf8, too_long, unreadable};
 
 /// The documents of a stream, one after the other.
 ///
@@ -82,13 +80,13 @@ impl<R: BufRead> Documents<R> {
             let start = self.pending.bytes.len();
             let room = (LONGEST + 1).saturating_sub(start) as u64;
             let read = self.reader.by_ref().take(room).read_until(b'\n', &mut self.pending.bytes);
-            if read.map_err(|error| self.unreadable(&error))? == 0 {
+            if read.map_err(|error| unreadable(&self.name, &error, self.lines.saturating_add(1)))? == 0 {
                 self.finished = true;
                 let last = self.take_pending(Pending::new(self.lines));
                 return Ok(last.is_document().then_some(last));
             }
             if self.pending.bytes.len() > LONGEST {
-                return Err(self.too_long());
+                return Err(too_long(&self.name, self.pending.first_line));
             }
             self.lines = self.lines.saturating_add(1);
             if let Some(document) = self.line(start) {
@@ -147,18 +145,8 @@ impl<R: BufRead> Documents<R> {
     fn source(&self, document: Pending) -> Result<Arc<Source>, Diagnostic> {
         let Pending { bytes, first_line, .. } = document;
         String::from_utf8(bytes).map(|text| Source::new(Arc::clone(&self.name), text, first_line)).map_err(
-            |error| not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), first_line),
+            |error| not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), first_line, 1),
         )
-    }
-
-    fn unreadable(&self, error: &io::Error) -> Diagnostic {
-        let source = Source::new(Arc::clone(&self.name), "", self.lines.saturating_add(1));
-        Diagnostic::new(format!("the file cannot be read: {error}")).at(Place::new(&source, 0..0))
-    }
-
-    fn too_long(&self) -> Diagnostic {
-        let source = Source::new(Arc::clone(&self.name), "", self.pending.first_line);
-        Diagnostic::new("this document is larger than 64 MiB").at(Place::new(&source, 0..0))
     }
 }
 
@@ -178,8 +166,6 @@ impl<R: BufRead> Iterator for Documents<R> {
         }
     }
 }
-
-const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
 fn classify(line: &[u8]) -> Line {
     if let Some(rest) = behind_marker(line, b"---") {
@@ -214,15 +200,4 @@ fn is_blank(line: &[u8]) -> bool {
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
-}
-
-fn not_utf8(name: &Arc<str>, bytes: &[u8], at: usize, first_line: u32) -> Diagnostic {
-    let source = Source::new(Arc::clone(name), String::from_utf8_lossy(bytes), first_line);
-    let at = at - (bytes.len() - bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).len());
-    let span = at..at + char::REPLACEMENT_CHARACTER.len_utf8();
-    let mistake = Diagnostic::new("this is not UTF-8").at(Place::new(&source, span));
-    if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
-        return mistake.help("the file is UTF-16; save it as UTF-8");
-    }
-    mistake.help("save the file as UTF-8")
 }

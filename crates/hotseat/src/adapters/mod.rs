@@ -6,6 +6,7 @@
 pub mod ag_ui;
 mod client_tools;
 pub mod command;
+pub mod embedded;
 pub mod http;
 pub mod http_agent;
 pub mod openai;
@@ -19,9 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{ErrorInfo, Failure, FailureKind};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::session::{Recorder, TurnScript};
+use crate::session::{AskedInterrupt, Recorder, TurnScript};
 
 /// A future of an adapter.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -92,6 +94,25 @@ fn asked_too_often() -> Failure {
     let message =
         format!("the agent asked the client for something {MOST_REQUESTS} times in one turn; given up");
     Failure::new(FailureKind::AgentError, message)
+}
+
+/// The failure of a turn whose test has no answer to what the agent asks a person.
+fn unanswered_interrupt(asked: &AskedInterrupt<'_>, value: &Value) -> Failure {
+    let mut words =
+        "the agent paused and asked for an answer that the turn does not script (`resume`)".to_string();
+    for (what, said) in [("reason", asked.reason), ("message", asked.message), ("tool", asked.tool)] {
+        if let Some(said) = said {
+            words.push_str(&format!("; {what}: {}", excerpt(said, 200)));
+        }
+    }
+    Failure::new(FailureKind::TestError, words)
+        .with_detail(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// The failure of a turn whose test has no answer to a call of a tool that its client offers.
+fn unanswered_call(tool: &str, arguments: &Value) -> Failure {
+    let message = format!("client tool {tool} was called with {arguments} and no scripted answer fits");
+    Failure::new(FailureKind::TestError, message)
 }
 
 /// The beginning of a text, cut between characters, with a mark where it goes on.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::case::{Case, Inherited};
 use crate::session::Redactor;
-use hotseat_document::{Diagnostic, Diagnostics, Source, yaml};
+use hotseat_document::{Diagnostic, Diagnostics, Node, Source, json, yaml};
 
 /// How many documents are decoded at a time, by several threads where there are enough of them to pay.
 const BATCH: usize = 128;
@@ -26,6 +26,14 @@ pub struct Suite {
     pub folder: PathBuf,
 }
 
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    Yaml,
+    /// A stream of values, or a list of them, or `{"cases": […]}`.
+    Json,
+}
+
 /// What cases are decoded with.
 #[derive(Debug, Clone, Copy)]
 pub struct Decoding<'a> {
@@ -38,6 +46,7 @@ pub struct Decoding<'a> {
 }
 
 type Decoded = Result<Case, Diagnostics>;
+type Documents = Box<dyn Iterator<Item = Result<Arc<Source>, Diagnostic>> + Send>;
 
 impl Suite {
     /// A suite at a path, shown as given.
@@ -51,8 +60,9 @@ impl Suite {
     pub fn cases<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + 'a {
         let mut decoded = VecDeque::new();
         let mut any = false;
+        let syntax = self.syntax();
         let mut documents = match open(&self.path) {
-            Ok(file) => Some(yaml::documents(self.shown.clone(), BufReader::new(file))),
+            Ok(file) => Some(syntax.documents(self.shown.clone(), BufReader::new(file))),
             Err(error) => {
                 any = true;
                 let unreadable = Diagnostic::new(format!("cannot read {}: {error}", self.shown));
@@ -64,7 +74,8 @@ impl Suite {
         std::iter::from_fn(move || {
             if decoded.is_empty() {
                 let batch: Vec<_> = documents.iter_mut().flatten().take(BATCH).collect();
-                decoded.extend(decode_all(&batch, decoding).into_iter().map(|case| names.check(case?)));
+                decoded
+                    .extend(decode_all(&batch, syntax, decoding).into_iter().map(|case| names.check(case?)));
                 if decoded.is_empty() && !any {
                     let help = "a case has a `name` and `turns`; `hotseat init` writes a first one";
                     let empty = Diagnostic::new(format!("no test cases found in {}", self.shown)).help(help);
@@ -74,6 +85,31 @@ impl Suite {
             }
             decoded.pop_front()
         })
+    }
+
+    /// By the ending of its name; what says nothing is YAML.
+    fn syntax(&self) -> Syntax {
+        let ending = self.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        match ending.to_ascii_lowercase().as_str() {
+            "json" | "jsonl" | "ndjson" | "jsonc" => Syntax::Json,
+            _ => Syntax::Yaml,
+        }
+    }
+}
+
+impl Syntax {
+    fn documents(self, name: Arc<str>, file: BufReader<File>) -> Documents {
+        match self {
+            Syntax::Yaml => Box::new(yaml::documents(name, file)),
+            Syntax::Json => Box::new(json::values(name, file, "cases")),
+        }
+    }
+
+    fn parse(self, source: &Arc<Source>) -> Result<Node, Diagnostics> {
+        match self {
+            Syntax::Yaml => yaml::parse(source),
+            Syntax::Json => json::parse(source),
+        }
     }
 }
 
@@ -95,9 +131,13 @@ impl Names {
 }
 
 /// Decodes documents side by side, in their order.
-fn decode_all(documents: &[Result<Arc<Source>, Diagnostic>], decoding: Decoding<'_>) -> Vec<Decoded> {
+fn decode_all(
+    documents: &[Result<Arc<Source>, Diagnostic>],
+    syntax: Syntax,
+    decoding: Decoding<'_>,
+) -> Vec<Decoded> {
     let decode = |documents: &[Result<Arc<Source>, Diagnostic>]| {
-        documents.iter().map(|d| decode(d, decoding)).collect()
+        documents.iter().map(|d| decode(d, syntax, decoding)).collect()
     };
     let threads =
         std::thread::available_parallelism().map_or(1, usize::from).min(documents.len() / WORTH_A_THREAD);
@@ -115,9 +155,9 @@ fn decode_all(documents: &[Result<Arc<Source>, Diagnostic>], decoding: Decoding<
     })
 }
 
-fn decode(document: &Result<Arc<Source>, Diagnostic>, decoding: Decoding<'_>) -> Decoded {
+fn decode(document: &Result<Arc<Source>, Diagnostic>, syntax: Syntax, decoding: Decoding<'_>) -> Decoded {
     let source = document.as_ref().map_err(|diagnostic| Diagnostics::from(diagnostic.clone()))?;
-    Case::read(source, yaml::parse(source)?, decoding)
+    Case::read(source, syntax.parse(source)?, decoding)
 }
 
 /// Opens a file; a folder is refused here and not when it is read.

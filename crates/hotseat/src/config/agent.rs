@@ -68,7 +68,7 @@ impl Agent {
         }
         // What variables of hooks will be filled in to is looked at then.
         if unset.is_empty() && !says_variable(&filled) {
-            BoundTarget::read(&map, root, mistakes);
+            BoundTarget::read(&map, root, environment, mistakes);
         }
         let limit = |key: &str, default: u64| map.integer(key).map_or(Duration::from_millis(default), millis);
         Agent {
@@ -108,7 +108,7 @@ impl Agent {
         }
         let shape = TARGET.shape_of(&node).expect("the shape was checked");
         let map = Map::of(&node, &self.source, shape).expect("the shape was checked");
-        let bound = BoundTarget::read(&map, &self.root, &mut mistakes);
+        let bound = BoundTarget::read(&map, &self.root, variables.environment, &mut mistakes);
         match (bound, mistakes.is_empty()) {
             (Some(target), true) => Ok(target),
             _ => Err(mistakes),

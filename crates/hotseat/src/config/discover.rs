@@ -50,7 +50,9 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
         let suites = if path.is_dir() {
             let named = |path: &Path| {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-                name.ends_with(".test.yaml") || name.ends_with(".test.yml")
+                [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"]
+                    .iter()
+                    .any(|ending| name.ends_with(ending))
             };
             walk(&path, folder, named)
         } else if path.is_file() {
@@ -68,7 +70,11 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
             continue;
         };
         if suites.is_empty() {
-            let rule = if path.is_dir() { "no suites (*.test.yaml, *.test.yml) in" } else { "no files fit" };
+            let rule = if path.is_dir() {
+                "no suites (*.test.yaml, .yml, .json or .jsonl) in"
+            } else {
+                "no files fit"
+            };
             found.mistakes.push(Diagnostic::new(format!("{rule} {written}")));
         }
         found.suites.extend(suites);

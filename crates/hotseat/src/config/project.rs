@@ -272,5 +272,5 @@ fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnosti
 }
 
 fn default_suites() -> Vec<String> {
-    vec!["**/*.test.yaml".to_string(), "**/*.test.yml".to_string()]
+    vec!["**/*.test.{yaml,yml,json,jsonl}".to_string()]
 }

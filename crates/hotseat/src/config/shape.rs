@@ -25,7 +25,7 @@ pub static PROJECT: Shape = Shape {
             Kind::NonEmptyList(&Kind::NonEmptyText),
             "Which files `hotseat test` runs when it is given none: globs relative to the project file.",
         )
-        .default("['**/*.test.yaml', '**/*.test.yml']"),
+        .default("['**/*.test.{yaml,yml,json,jsonl}']"),
         Field::optional(
             "parallel",
             Kind::Integer { min: 1, max: 10_000 },
@@ -41,8 +41,10 @@ pub static PROJECT: Shape = Shape {
 };
 
 /// An agent and how it is reached.
-pub static TARGET: Tagged =
-    Tagged { key: "type", shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET] };
+pub static TARGET: Tagged = Tagged {
+    key: "type",
+    shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET, &EMBEDDED_TARGET],
+};
 
 const HEADERS: Field = Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request.");
 static CLIENT_TOOL_KIND: Kind = Kind::Shape(&CLIENT_TOOL);
@@ -271,6 +273,33 @@ pub static COMMAND_TARGET: Shape = Shape {
             "`full`: every message carries what was said before. `delta`: it does not. `auto` is `delta`.",
         )
         .default("auto"),
+        TOOLS,
+        TIMEOUT,
+        IDLE_TIMEOUT,
+        FOLDER,
+        ASSERTED,
+        TURN_ASSERTED,
+    ],
+};
+
+/// An agent of Hotseat's own, in the same process.
+pub static EMBEDDED_TARGET: Shape = Shape {
+    name: "EmbeddedTarget",
+    doc: "An agent of Hotseat's own, in the same process: no server, and with a scripted model no network and no key.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["embedded"]), "How the agent is reached."),
+        Field::required(
+            "agent",
+            Kind::NonEmptyText,
+            "The file of the agent, or the folder that holds its `agent.yaml`. Relative to the project file.",
+        ),
+        Field::optional(
+            "threadId",
+            Kind::NonEmptyText,
+            "Id of every conversation. Default: a fresh one for each case.",
+        ),
+        Field::optional("state", Kind::Json, "The shared state before the first turn."),
+        Field::optional("context", Kind::List(&Kind::Shape(&CONTEXT)), "Context entries.").default("[]"),
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Conversation, Event, Failure, FailureKind, Millis, Verdict};
+use hotseat_trace::{Conversation, Failure, FailureKind, Millis, Record, Verdict};
 use serde_json::Value;
 
 use super::plan::Selected;
@@ -42,7 +42,7 @@ pub struct Attempt {
     /// What was said and done.
     pub conversation: Conversation,
     /// The trace, where it was asked for.
-    pub events: Vec<Event>,
+    pub events: Vec<Record>,
     /// When it began.
     pub started_at: Millis,
     /// How long it took, hooks included.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    CheckVerdict, Conversation, ErrorInfo, Event, Failure, FailureKind, TurnCompleted, TurnFailed,
+    CheckVerdict, Conversation, ErrorInfo, Failure, FailureKind, Record, TurnCompleted, TurnFailed,
     TurnStarted, UserMessage, Verdict,
 };
 use tokio::time::Instant;
@@ -59,7 +59,7 @@ pub struct Held {
     /// What was said and done.
     pub conversation: Conversation,
     /// The trace, where it was asked for.
-    pub events: Vec<Event>,
+    pub events: Vec<Record>,
     /// From the first input to the end of the last turn.
     pub duration: Duration,
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use hotseat_trace::{Event, Failure, Payload};
+use hotseat_trace::{Failure, Payload, Record};
 use serde_json::Value;
 
 /// Values shorter than this are not secrets worth the name, and redacting them would mangle every text.
@@ -80,7 +80,7 @@ impl Redactor {
 
     /// Takes out secrets that were received in pieces: the deltas of one message or call, which whoever reads the
     /// raw events would put together again. The first piece then holds the whole text without them.
-    pub fn pieces(&self, events: &mut [Event]) {
+    pub fn pieces(&self, events: &mut [Record]) {
         if self.found.is_none() {
             return;
         }
@@ -105,7 +105,7 @@ impl Redactor {
             let Cow::Owned(clean) = self.text(&whole) else { continue };
             let mut clean = std::iter::once(clean).chain(std::iter::repeat_with(String::new));
             for (place, pointer) in places {
-                if let Payload::Raw(raw) = &mut events[place].payload
+                if let Payload::Raw(raw) = &mut events[place].event.payload
                     && let Some(piece) = raw.event.pointer_mut(&pointer)
                 {
                     *piece = Value::String(clean.next().unwrap_or_default());

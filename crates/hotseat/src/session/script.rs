@@ -101,6 +101,11 @@ impl TurnScript {
         self.used_interrupts = vec![0; interrupts.len()];
     }
 
+    /// The tools that the client offers.
+    pub fn tools(&self) -> &[ClientTool] {
+        &self.tools
+    }
+
     /// The tools as agents are told of them.
     pub fn tools_as_json(&self) -> Value {
         let tools = self.tools.iter().map(

@@ -9,7 +9,7 @@ use super::Session;
 use super::fold::{OpenInterrupt, UnansweredCall};
 use super::thread::Answered;
 use crate::adapters::client_tools::{self, ClientCall};
-use crate::adapters::{Limits, TurnError, excerpt};
+use crate::adapters::{Limits, TurnError, unanswered_interrupt};
 use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript};
 
 /// What the next run answers.
@@ -36,7 +36,7 @@ impl Session {
                 tool: interrupt.tool.as_deref(),
             };
             let Some(reply) = script.interrupt_reply(&asked) else {
-                return Err(unanswered_interrupt(interrupt));
+                return Err(unanswered_interrupt(&asked, &interrupt.value));
             };
             if let (InterruptReply::Resolved(_), Some(expired)) = (&reply, expired(interrupt)) {
                 return Err(expired);
@@ -119,22 +119,6 @@ impl Session {
         }
         Ok(answered)
     }
-}
-
-fn unanswered_interrupt(interrupt: &OpenInterrupt) -> Failure {
-    let mut words =
-        "the agent paused and asked for an answer that the turn does not script (`resume`)".to_string();
-    for (what, said) in [
-        ("reason", interrupt.reason.as_deref()),
-        ("message", interrupt.message.as_deref()),
-        ("tool", interrupt.tool.as_deref()),
-    ] {
-        if let Some(said) = said {
-            words.push_str(&format!("; {what}: {}", excerpt(said, 200)));
-        }
-    }
-    Failure::new(FailureKind::TestError, words)
-        .with_detail(serde_json::to_string_pretty(&interrupt.value).unwrap_or_default())
 }
 
 /// The failure of answering an interrupt whose time is over.

@@ -2,6 +2,7 @@
 
 mod ag_ui;
 mod command;
+mod embedded;
 mod http;
 mod openai;
 mod parts;
@@ -19,7 +20,7 @@ use crate::cases::{CaseTarget, client_tools};
 use crate::session::ClientTool;
 use hotseat_document::{Diagnostics, Map, Node, Shape, Value as NodeValue};
 
-use super::shape::{AG_UI_TARGET, COMMAND_TARGET, HTTP_TARGET, OPENAI_TARGET};
+use super::shape::{AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET};
 
 /// A target with its variables filled in.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub enum Target {
     Http(adapters::http_agent::Target),
     /// As a program.
     Command(adapters::command::Target),
+    /// In this process.
+    Embedded(adapters::embedded::Target),
 }
 
 /// The kinds of targets, as the shapes tell them apart.
@@ -52,6 +55,7 @@ pub(super) enum Kind {
     OpenAi,
     Http,
     Command,
+    Embedded,
 }
 
 /// What a case can tell an agent, by the keys of the case.
@@ -75,6 +79,7 @@ impl Kind {
             (&OPENAI_TARGET, Kind::OpenAi),
             (&HTTP_TARGET, Kind::Http),
             (&COMMAND_TARGET, Kind::Command),
+            (&EMBEDDED_TARGET, Kind::Embedded),
         ];
         let known = kinds.into_iter().find(|(known, _)| std::ptr::eq(*known, shape));
         known.map_or(Kind::AgUi, |(_, kind)| kind)
@@ -100,6 +105,7 @@ impl Kind {
             Kind::Command if !is_text => EVERYTHING.to_vec(),
             Kind::Http | Kind::Command => said(&all),
             Kind::OpenAi => [said(&[id]), vec!["forwardedProps", "tools"]].concat(),
+            Kind::Embedded => vec!["threadId", "state", "context", "tools"],
         }
     }
 }
@@ -116,7 +122,12 @@ fn node_placeholders(node: &Node) -> Vec<Placeholder> {
 
 impl BoundTarget {
     /// Reads a target whose variables are filled in. `root` is the folder that its paths start from.
-    pub(super) fn read(map: &Map<'_>, root: &Path, mistakes: &mut Diagnostics) -> Option<Self> {
+    pub(super) fn read(
+        map: &Map<'_>,
+        root: &Path,
+        environment: &BTreeMap<String, String>,
+        mistakes: &mut Diagnostics,
+    ) -> Option<Self> {
         let mut secrets = parts::header_secrets(map);
         let (target, tools) = match Kind::of(map.shape()) {
             Kind::AgUi => {
@@ -129,6 +140,14 @@ impl BoundTarget {
             Kind::Command => {
                 let tools = client_tools(map, "tools", mistakes);
                 (command::read(map, root, &tools, mistakes).map(Target::Command), tools)
+            }
+            Kind::Embedded => {
+                let found = embedded::read(map, root, environment, mistakes);
+                let target = found.map(|(target, own)| {
+                    secrets.extend(own);
+                    Target::Embedded(target)
+                });
+                (target, client_tools(map, "tools", mistakes))
             }
         };
         let target = target?;
@@ -144,6 +163,7 @@ impl BoundTarget {
             Target::OpenAi(target) => openai::for_case(target, case),
             Target::Http(target) => target.given = parts::given(case),
             Target::Command(target) => target.given = parts::given(case),
+            Target::Embedded(target) => embedded::for_case(target, case),
         }
         self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
         self.tools.extend(case.tools.iter().cloned());
@@ -162,6 +182,7 @@ impl BoundTarget {
                 Ok(_) | Err(_) => target.endpoint.clone(),
             },
             Target::Command(target) => format!("`{}`", target.command.join(" ")),
+            Target::Embedded(target) => format!("{} (embedded)", target.agent.id),
         }
     }
 }
@@ -187,6 +208,7 @@ impl Target {
                 let target = adapters::command::Target { keep_raw, ..target };
                 Box::new(adapters::command::Session::open(environment, http, target))
             }
+            Target::Embedded(target) => Box::new(adapters::embedded::Session::open(http, target)),
         }
     }
 
@@ -196,7 +218,7 @@ impl Target {
             Target::AgUi(target) => Some(target.endpoint.clone()),
             Target::OpenAi(target) => Some(target.endpoint.clone()),
             Target::Http(target) => reqwest::Url::parse(&target.endpoint).ok(),
-            Target::Command(_) => None,
+            Target::Command(_) | Target::Embedded(_) => None,
         };
         url.and_then(|url| url.password().map(str::to_string))
     }
