@@ -1,7 +1,8 @@
 //! Every command and file in README.md and docs/ is run here.
 //!
 //! Shell blocks: `cargo run -- …` and `hotseat …` run the binary. A comment behind a command says what is
-//! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody.
+//! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody, `# runs until it
+//! is stopped` starts it and presses Ctrl-C.
 //! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` or `agents:` are project
 //! files. A page with a `shell` block that begins with the name of a file is a complete example: what it shows is run.
 //! Blocks with the name of a file behind `yaml` are the files of one folder for each page: commands of the page run in
@@ -193,6 +194,15 @@ fn the_commands_in_the_documentation_run() {
             };
             if comment == "needs an agent" {
                 arguments.push("--dry-run");
+            }
+            if comment == "runs until it is stopped" {
+                let mut running = workspace.command(HOTSEAT, &arguments).cwd(&folder.display().to_string()).spawn();
+                running.wait_for_stdout("Ctrl-C");
+                running.interrupt();
+                let run = running.wait();
+                assert_eq!(run.code, 0, "{}: {command}\n{run}", block.place);
+                ran.push(command.to_string());
+                continue;
             }
             // The example starts its agent by cargo, which wants the whole environment.
             let run = Command::new(HOTSEAT).args(&arguments).current_dir(folder).output().unwrap();
