@@ -275,7 +275,7 @@ fn offered(
             "the agent has a tool of this name, which is used".to_string()
         } else if accepted.iter().any(|tool| tool.name == *name) {
             "the name is there twice; the first is used".to_string()
-        } else if let Err(problem) = schema::check(input_schema) {
+        } else if let Err(problem) = schema::check_foreign(input_schema) {
             format!("its input schema cannot be used: {problem}")
         } else {
             accepted.push(tool(name).description(description).input(input_schema.clone()).client());
