@@ -196,7 +196,8 @@ fn the_commands_in_the_documentation_run() {
                 arguments.push("--dry-run");
             }
             if comment == "runs until it is stopped" {
-                let mut running = workspace.command(HOTSEAT, &arguments).cwd(&folder.display().to_string()).spawn();
+                let mut running =
+                    workspace.command(HOTSEAT, &arguments).cwd(&folder.display().to_string()).spawn();
                 running.wait_for_stdout("Ctrl-C");
                 running.interrupt();
                 let run = running.wait();
