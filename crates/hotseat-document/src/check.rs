@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Key, Node, Value, shorten};
 use super::place::Source;
-use super::shape::{Field, Kind, Shape, Type};
+use super::shape::{Field, Kind, Shape, Tagged, Type, either};
 
 /// Compares a node with what it may be, and reports everything that does not fit, not only the first.
 pub fn check(node: &Node, kind: &Kind, source: &Arc<Source>, mistakes: &mut Diagnostics) {
@@ -82,6 +82,7 @@ impl Checker<'_> {
                 }
             }
             (Kind::Shape(shape), Value::Map(entries)) => self.check_shape(node, entries, shape, subject),
+            (Kind::Tagged(tagged), Value::Map(entries)) => self.check_tagged(node, entries, tagged, subject),
             (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.accepts(type_of(node))) {
                 // `true` where `false` or a mapping may stand: what fits is all of it.
                 Some(Kind::False) if node.value == Value::Bool(true) => self.misfit(node, kind, subject),
@@ -102,7 +103,8 @@ impl Checker<'_> {
                 | Kind::List(_)
                 | Kind::NonEmptyList(_)
                 | Kind::Map(_)
-                | Kind::Shape(_),
+                | Kind::Shape(_)
+                | Kind::Tagged(_),
                 _,
             ) => self.misfit(node, kind, subject),
         }
@@ -139,6 +141,53 @@ impl Checker<'_> {
                 self.missing_key(node, field, subject);
             }
         }
+    }
+
+    fn check_tagged(&mut self, node: &Node, entries: &[Entry], tagged: &Tagged, subject: Subject<'_>) {
+        let Some(tag) = entries.iter().find(|entry| entry.key.text == tagged.tag) else {
+            let near = |entry: &Entry, keys: &mut dyn Iterator<Item = &'static str>| {
+                nearest(&entry.key.text, keys).is_some()
+            };
+            // A mapping with a key that is known, or nearly, is what has no tag; any other was to have one.
+            if let Some(shape) = tagged.untagged {
+                let spellings = || shape.fields.iter().flat_map(Field::spellings);
+                let is_meant =
+                    |entry: &Entry| shape.field(&entry.key.text).is_some() || near(entry, &mut spellings());
+                if entries.is_empty() || entries.iter().any(is_meant) {
+                    return self.check_shape(node, entries, shape, subject);
+                }
+            }
+            let misspelt = entries.iter().find(|entry| near(entry, &mut [tagged.tag].into_iter()));
+            let mistake = match misspelt {
+                Some(entry) => {
+                    let message = format!("unknown key `{}` in {subject}", shorten(&entry.key.text));
+                    let help = format!("did you mean `{}`?", tagged.tag);
+                    Diagnostic::new(message).at(entry.key.place(self.source)).help(help)
+                }
+                None => {
+                    let message = format!("{subject} has no `{}`", tagged.tag);
+                    let mut help = format!("`{}` is {}", tagged.tag, listed(tagged.words()));
+                    if let Some(shape) = tagged.untagged {
+                        let keys = listed(shape.fields.iter().map(|field| field.key));
+                        help.push_str(&format!("; a mapping without it has {keys}"));
+                    }
+                    Diagnostic::new(message).at(node.place(self.source)).help(help)
+                }
+            };
+            return self.mistakes.push(mistake);
+        };
+        let said = match &tag.value.value {
+            Value::String(said) => said.as_str(),
+            _ => "",
+        };
+        if let Some(shape) = tagged.shape(Some(said)) {
+            return self.check_shape(node, entries, shape, subject);
+        }
+        let message =
+            format!("`{}` must be {}, found {}", tagged.tag, listed(tagged.words()), tag.value.in_words());
+        let mistake = Diagnostic::new(message).at(tag.value.place(self.source));
+        let help = nearest(said, tagged.words()).map(|near| format!("did you mean `{near}`?"));
+        self.mistakes.push(Diagnostic { help, ..mistake });
     }
 
     fn unknown_key(&mut self, key: &Key, near: Option<&str>, shape: &Shape, subject: Subject<'_>) {
@@ -214,6 +263,11 @@ impl Checker<'_> {
             Value::List(_) => None,
         }
     }
+}
+
+/// `a`, `b` or `c`, each as it is written.
+fn listed(words: impl Iterator<Item = &'static str>) -> String {
+    either(words.map(|word| format!("`{word}`")).collect())
 }
 
 fn list_advice(kind: &Kind) -> Option<String> {

@@ -24,4 +24,4 @@ pub use node::{Entry, Key, Node, Value};
 pub use place::{Place, Source};
 pub use reader::{Map, View};
 pub use schema::{json_schema, reference_markdown};
-pub use shape::{Field, Kind, Shape};
+pub use shape::{Field, Kind, Shape, Tagged};

@@ -10,7 +10,7 @@ use serde_json::Number;
 use super::check::whole_number;
 use super::node::{Entry, Node, Value};
 use super::place::{Place, Source};
-use super::shape::{Kind, Shape};
+use super::shape::{Kind, Shape, Tagged};
 
 /// A node together with the source it is written in.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +98,12 @@ impl<'a> View<'a> {
         Map::of(self.node, self.source, shape)
     }
 
+    /// The mapping, to be read by the keys of the shape that it says it has.
+    pub fn tagged(self, tagged: &'static Tagged) -> Option<Map<'a>> {
+        let tag = self.node.get(tagged.tag).map(|tag| View::new(tag, self.source));
+        self.map(tagged.shape(tag.map(|tag| tag.text().unwrap_or_default()))?)
+    }
+
     /// The value without its places.
     pub fn json(self) -> serde_json::Value {
         self.node.to_json()
@@ -140,6 +146,16 @@ impl<'a> Map<'a> {
             field.is_some_and(|field| field.spellings().any(|spelling| spelling == entry.key.text))
         };
         self.entries.iter().find(is_meant)
+    }
+
+    /// Whether it is read by the keys of this shape.
+    pub fn is(&self, shape: &'static Shape) -> bool {
+        std::ptr::eq(self.shape, shape)
+    }
+
+    /// The mapping as a JSON value, without its places.
+    pub fn to_json(&self) -> serde_json::Value {
+        self.node.to_json()
     }
 
     /// Whether it has no key at all.

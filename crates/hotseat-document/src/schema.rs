@@ -94,6 +94,7 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
         Kind::Json => json!({}),
         Kind::JsonMap => json!({ "type": "object" }),
         Kind::Url => json!({ "type": "string", "pattern": URL }),
+        Kind::Choice([word]) => json!({ "const": word }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::List(kind) => json!({ "type": "array", "items": kind_schema(kind, root) }),
         Kind::NonEmptyList(kind) => {
@@ -102,6 +103,10 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
         Kind::Map(kind) => json!({ "type": "object", "additionalProperties": kind_schema(kind, root) }),
         Kind::Shape(shape) if std::ptr::eq(*shape, root) => json!({ "$ref": "#" }),
         Kind::Shape(shape) => json!({ "$ref": format!("#/$defs/{}", shape.name) }),
+        Kind::Tagged(tagged) => {
+            let shapes = tagged.all().map(|shape| kind_schema(&Kind::Shape(shape), root));
+            json!({ "anyOf": shapes.collect::<Vec<_>>() })
+        }
         Kind::OneOf(kinds) => {
             json!({ "anyOf": kinds.iter().map(|kind| kind_schema(kind, root)).collect::<Vec<_>>() })
         }
@@ -159,6 +164,10 @@ fn type_markdown(kind: &Kind) -> String {
         Kind::List(kind) | Kind::NonEmptyList(kind) => format!("list of {}", type_markdown(kind)),
         Kind::Map(kind) => format!("mapping of names to {}", type_markdown(kind)),
         Kind::Shape(shape) => format!("[{}](#{})", shape.name, anchor(shape.name)),
+        Kind::Tagged(tagged) => {
+            let shapes = tagged.all().map(|shape| type_markdown(&Kind::Shape(shape)));
+            shapes.collect::<Vec<_>>().join(" or ")
+        }
         Kind::OneOf(kinds) => kinds.iter().map(type_markdown).collect::<Vec<_>>().join(" or "),
     }
 }

@@ -73,8 +73,41 @@ pub enum Kind {
     Map(&'static Kind),
     /// A mapping with known keys.
     Shape(&'static Shape),
+    /// A mapping with known keys, one of which says what they are.
+    Tagged(&'static Tagged),
     /// One of several, told apart by their JSON types. For each type there is at most one.
     OneOf(&'static [Kind]),
+}
+
+/// Mappings that are told apart by the value of one key.
+#[derive(Debug)]
+pub struct Tagged {
+    /// The key. It is a field of each of the shapes, with one word as its choice.
+    pub tag: &'static str,
+    /// The shapes by that word.
+    pub shapes: &'static [(&'static str, &'static Shape)],
+    /// What a mapping without that key is; if it is nothing, the key has to be there.
+    pub untagged: Option<&'static Shape>,
+}
+
+impl Tagged {
+    /// The shape of a mapping whose key says `word`, or has none.
+    pub fn shape(&self, word: Option<&str>) -> Option<&'static Shape> {
+        match word {
+            Some(word) => self.shapes.iter().find(|(known, _)| *known == word).map(|(_, shape)| *shape),
+            None => self.untagged,
+        }
+    }
+
+    /// All its shapes.
+    pub fn all(&self) -> impl Iterator<Item = &'static Shape> {
+        self.untagged.into_iter().chain(self.shapes.iter().map(|(_, shape)| *shape))
+    }
+
+    /// The words that the key may say.
+    pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.shapes.iter().map(|(word, _)| *word)
+    }
 }
 
 impl Field {
@@ -185,7 +218,7 @@ impl Kind {
             Kind::Integer { .. } | Kind::Number => given == Type::Number,
             Kind::Json => true,
             Kind::List(_) | Kind::NonEmptyList(_) => given == Type::List,
-            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => given == Type::Map,
+            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => given == Type::Map,
             Kind::OneOf(kinds) => kinds.iter().any(|kind| kind.accepts(given)),
         }
     }
@@ -204,7 +237,7 @@ impl Kind {
             Kind::Number => "a number".to_owned(),
             Kind::Pattern => "a regular expression".to_owned(),
             Kind::Json => "any value".to_owned(),
-            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => "a mapping".to_owned(),
+            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => "a mapping".to_owned(),
             Kind::Url => "a URL".to_owned(),
             Kind::Choice(words) => either(words.iter().map(|word| format!("`{word}`")).collect()),
             Kind::List(_) => "a list".to_owned(),
@@ -215,11 +248,8 @@ impl Kind {
 
     fn collect_shapes(&self, shapes: &mut Vec<&'static Shape>) {
         match *self {
-            Kind::Shape(shape) => {
-                if !shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
-                    shapes.push(shape);
-                }
-            }
+            Kind::Shape(shape) => collect(shape, shapes),
+            Kind::Tagged(tagged) => tagged.all().for_each(|shape| collect(shape, shapes)),
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.collect_shapes(shapes),
             Kind::OneOf(kinds) => kinds.iter().for_each(|kind| kind.collect_shapes(shapes)),
             Kind::Bool
@@ -248,6 +278,14 @@ impl Kind {
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.problems(path, problems),
             Kind::Integer { min, max } if min > max => problems.push(format!("no number fits `{path}`")),
             Kind::Choice([]) => problems.push(format!("no word fits `{path}`")),
+            Kind::Tagged(tagged) => {
+                for (word, shape) in tagged.shapes {
+                    let said = shape.field(tagged.tag).map(|field| field.kind);
+                    if !matches!(said, Some(Kind::Choice([only])) if only == word) {
+                        problems.push(format!("`{}` does not say `{}: {word}`", shape.name, tagged.tag));
+                    }
+                }
+            }
             Kind::Bool
             | Kind::False
             | Kind::Text
@@ -264,8 +302,14 @@ impl Kind {
     }
 }
 
+fn collect(shape: &'static Shape, shapes: &mut Vec<&'static Shape>) {
+    if !shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
+        shapes.push(shape);
+    }
+}
+
 /// `a`, `a or b`, `a, b or c`.
-fn either(mut words: Vec<String>) -> String {
+pub(super) fn either(mut words: Vec<String>) -> String {
     let last = words.pop().unwrap_or_default();
     if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
 }

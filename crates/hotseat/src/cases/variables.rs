@@ -68,13 +68,23 @@ pub fn interpolate(
             nodes.iter_mut().for_each(|node| interpolate(node, kind, variables, source, mistakes));
         }
         (Value::Map(entries), kind) => {
+            let shape = match kind {
+                Kind::Shape(shape) => Some(*shape),
+                Kind::Tagged(tagged) => {
+                    let tag = entries.iter().find(|entry| entry.key.text == tagged.tag);
+                    tagged.shape(tag.map(|tag| match &tag.value.value {
+                        Value::String(word) => word.as_str(),
+                        _ => "",
+                    }))
+                }
+                _ => None,
+            };
             for entry in entries {
-                let kind = match kind {
-                    Kind::Map(kind) => kind,
-                    Kind::Shape(shape) => {
-                        shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind)
-                    }
-                    _ => &Kind::Json,
+                let field = shape.and_then(|shape| shape.field(&entry.key.text));
+                let kind = match (kind, field) {
+                    (Kind::Map(kind), _) => kind,
+                    (_, Some(field)) => &field.kind,
+                    (_, None) => &Kind::Json,
                 };
                 interpolate(&mut entry.value, kind, variables, source, mistakes);
             }
@@ -209,7 +219,7 @@ fn may_be(value: &Value, kind: &Kind) -> bool {
             matches!(value, Value::String(_))
         }
         Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, Value::List(_)),
-        Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) => matches!(value, Value::Map(_)),
+        Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => matches!(value, Value::Map(_)),
         Kind::OneOf(kinds) => kinds.iter().any(|kind| may_be(value, kind)),
     }
 }

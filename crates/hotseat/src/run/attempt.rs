@@ -1,6 +1,7 @@
 //! One attempt at one case: hooks, then the conversation, then the verdict.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,9 @@ use crate::adapters::ag_ui;
 use crate::adapters::http::{Http, without_credentials};
 use crate::cases::{Case, Variables};
 use crate::config::{BoundTarget, Project, is_secret, named_secrets, secret_text};
-use crate::session::{Checked, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis};
+use crate::session::{
+    Checked, Reached, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis,
+};
 use hotseat_document::Diagnostics;
 
 /// Everything outside a case that an attempt needs.
@@ -41,6 +44,10 @@ pub struct Attempt {
     pub verdict: Verdict,
     /// Every check that was decided, in order.
     pub checks: Vec<Checked>,
+    /// How far the checkpoints were reached.
+    pub checkpoints: Vec<Reached>,
+    /// The time limit that was exceeded, if the verdict is about one.
+    pub limit: Option<Duration>,
     /// What was said and done.
     pub conversation: Conversation,
     /// The trace, where it was asked for.
@@ -108,21 +115,27 @@ impl Outside {
 pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
     let started_at = wall_millis();
     let started = tokio::time::Instant::now();
-    let (verdict, checks, conversation, events) = match &selected.case.skip {
-        Some(reason) => (Verdict::skipped(reason.clone()), Vec::new(), Conversation::default(), Vec::new()),
-        None => match prepare(&selected, outside).await {
-            Err(failure) => (Verdict::failed(failure), Vec::new(), Conversation::default(), Vec::new()),
+    let mut attempt = Attempt::not_made(selected, Verdict::passed());
+    match &attempt.selected.case.skip {
+        Some(reason) => attempt.verdict = Verdict::skipped(reason.clone()),
+        None => match prepare(&attempt.selected, outside).await {
+            Err(failure) => attempt.verdict = Verdict::failed(failure),
             Ok((case, target, redactor)) => {
                 let target = target.for_case(&case.target);
                 let script = TurnScript::new(target.tools);
                 let mut agent = ag_ui::Session::open(outside.http.clone(), target.ag_ui);
                 let recorder = Recorder::new(redactor, outside.keep_events);
                 let held = hold(&case, &mut agent, script, outside.timeouts, recorder).await;
-                (held.verdict, held.checks, held.conversation, held.events)
+                attempt.verdict = held.verdict;
+                attempt.checks = held.checks;
+                attempt.checkpoints = held.checkpoints;
+                attempt.limit = held.limit;
+                attempt.conversation = held.conversation;
+                attempt.events = held.events;
             }
         },
-    };
-    Attempt { selected, verdict, checks, conversation, events, started_at, duration: started.elapsed() }
+    }
+    Attempt { started_at, duration: started.elapsed(), ..attempt }
 }
 
 impl Attempt {
@@ -132,6 +145,8 @@ impl Attempt {
             selected,
             verdict,
             checks: Vec::new(),
+            checkpoints: Vec::new(),
+            limit: None,
             conversation: Conversation::default(),
             events: Vec::new(),
             started_at: wall_millis(),
@@ -177,5 +192,8 @@ async fn prepare(
     };
     let variables = Variables { redactor: &redactor, ..outside.variables(&given) };
     let case = case.bind(variables).map_err(undefined)?;
+    let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
+    let case =
+        case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
     Ok((case, target, redactor))
 }
