@@ -54,6 +54,11 @@ impl Block {
                 typed: Part::Cleared,
             };
         }
+        for entry in view.list().into_iter().flatten() {
+            if entry.entries().is_some_and(|entries| entries.len() == 0) {
+                mistakes.push(mistake(Some(entry.place()), "this asserts nothing"));
+            }
+        }
         let entries = view.one_or_many().filter_map(|entry| entry.tagged(&ASSERTION));
         entries.fold(Block::default(), |block, entry| Block::entry(&entry, mistakes).over(&block))
     }
