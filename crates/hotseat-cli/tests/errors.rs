@@ -457,7 +457,7 @@ fn two_cases_with_one_name() {
     4 | name: a
       |       ^
       |
-      = help: give one of them an `id`
+      = help: give one of them another `id`
     ");
 }
 
