@@ -2,7 +2,8 @@
 //!
 //! Shell blocks: `cargo run -- …` and `hotseat …` run the binary. A comment behind a command says what is
 //! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody.
-//! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` are project files.
+//! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` are project files. Blocks of
+//! JSON lines are suites.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,6 +81,20 @@ fn the_yaml_in_the_documentation_is_valid() {
         assert_eq!(run.code, 0, "{}:\n{run}", block.place);
     }
     assert!(suites > 5, "the documentation has lost its suites");
+}
+
+#[test]
+fn the_json_in_the_documentation_is_valid() {
+    let mut suites = 0;
+    for block in pages().iter().flat_map(|page| blocks(page)).filter(|block| block.language == "jsonl") {
+        suites += 1;
+        let workspace = Workspace::new();
+        workspace.file("hotseat.yaml", "target:\n  endpoint: http://127.0.0.1:9/\n");
+        workspace.file("a.test.jsonl", &block.text);
+        let run = workspace.command(HOTSEAT, &["test", "--dry-run"]).run();
+        assert_eq!(run.code, 0, "{}:\n{run}", block.place);
+    }
+    assert!(suites >= 3, "the documentation has lost its case files");
 }
 
 #[test]
