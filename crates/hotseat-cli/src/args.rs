@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub enum Command {
     Init(InitArgs),
     /// Print the JSON Schema of suites or of the project file, for editors.
     Schema(SchemaArgs),
+    /// Serve an agent over AG-UI and chat completions.
+    Serve(ServeArgs),
 }
 
 /// Which cases are meant.
@@ -37,6 +40,9 @@ pub struct SelectArgs {
     /// Project file. Default: hotseat.yaml of this folder or the nearest one above it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Test this one of the project's `agents`, whatever `target` and the places of suites say.
+    #[arg(short = 'n', long = "agent", visible_alias = "name", value_name = "NAME")]
+    pub agent: Option<String>,
     /// Only cases whose id or name fits this regular expression.
     #[arg(long, value_name = "REGEX")]
     pub run: Option<String>,
@@ -104,6 +110,25 @@ pub struct SchemaArgs {
     pub markdown: bool,
 }
 
+#[derive(Debug, ClapArgs)]
+pub struct ServeArgs {
+    /// The agent: a file, or a folder that holds agent.yaml.
+    #[arg(value_name = "AGENT")]
+    pub agent: PathBuf,
+    /// The port to listen at; 0 is any that is free.
+    #[arg(long, value_name = "N", default_value_t = 8000)]
+    pub port: u16,
+    /// The address to listen on. Others than those of this machine let others use the agent.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = host)]
+    pub host: IpAddr,
+    /// Keep conversations and memories in this SQLite file. Default: they end with the server.
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// Let pages of this origin use the agent, for instance http://localhost:3000. Can be given several times.
+    #[arg(long, value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SchemaOf {
     /// Files of test cases.
@@ -123,6 +148,13 @@ fn parallel(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=10_000) => Ok(n),
         _ => Err("a whole number from 1 to 10000 is needed".to_string()),
+    }
+}
+
+fn host(text: &str) -> Result<IpAddr, String> {
+    match text {
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        other => other.parse().map_err(|_| "an IP address is needed, for instance 127.0.0.1".to_string()),
     }
 }
 

@@ -63,7 +63,11 @@ pub fn load(args: &SelectArgs, world: &World) -> Result<(Project, Plan), Exit> {
             return Err(Exit::Usage);
         }
     };
-    let project = find_project(args, world).map_err(|mistakes| {
+    let project = find_project(args, world).and_then(|mut project| match &args.agent {
+        Some(name) => project.choose(name).map(|()| project).map_err(|mistake| vec![mistake]),
+        None => Ok(project),
+    });
+    let project = project.map_err(|mistakes| {
         world.complain(mistakes);
         Exit::Usage
     })?;

@@ -5,6 +5,7 @@ mod exit;
 mod init;
 mod list;
 mod schema;
+mod serve;
 mod signals;
 mod test;
 mod world;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(args, &world),
         Command::Init(args) => init::run(&args, &world),
         Command::Schema(args) => schema::run(args, &world),
+        Command::Serve(args) => serve::run(&args, &world),
     };
     exit.into()
 }

@@ -33,7 +33,8 @@ impl Signals {
         Ok(Signals { interrupt: tokio::signal::windows::ctrl_c()? })
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -8,7 +8,7 @@ use hotseat::adapters::http::Http;
 use hotseat::config::{Project, StartedAgent};
 use hotseat::document::Diagnostic;
 use hotseat::report::{self, Console, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count};
-use hotseat::run::{Control, Options, Outside, Plan, RunEvent, Summary, execute};
+use hotseat::run::{Control, Options, Outside, Plan, RunEvent, Started, Summary, execute};
 use hotseat::session::wall_millis;
 use tokio::sync::watch;
 
@@ -28,16 +28,15 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    let Some(settings) = project.target else {
+    if plan.lacks_agent() {
         world.complain([project.no_target()]);
         return Exit::Usage;
-    };
-    let mut timeouts = settings.timeouts;
-    timeouts.case = args.timeout;
+    }
     let project = Arc::new(project);
     let http = Arc::new(Http::default());
     let keep_events = args.trace.is_some();
-    let outside = match Outside::new(project.clone(), http.clone(), timeouts, keep_events, keep_events) {
+    let outside = Outside::new(project.clone(), plan.agents(), http.clone(), args.timeout, keep_events);
+    let outside = match outside {
         Ok(outside) => Arc::new(outside),
         Err(mistakes) => {
             world.complain(mistakes);
@@ -55,7 +54,7 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             .print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; nobody was contacted"));
     }
 
-    let mut reporters = match reporters(&args, world, &outside) {
+    let mut reporters = match reporters(&args, world, target_shown(&plan, &outside)) {
         Ok(reporters) => reporters,
         Err(error) => {
             world.complain_of(error.to_string());
@@ -109,7 +108,7 @@ fn exit_of(summary: &Summary) -> Exit {
     }
 }
 
-/// Starts the agent where the project says how, holds all conversations, and stops it again.
+/// Starts the agents where the project says how, holds all conversations, and stops them again.
 async fn hold_all(
     plan: &Plan,
     project: &Project,
@@ -119,8 +118,9 @@ async fn hold_all(
     control: watch::Receiver<Control>,
     reporters: &mut Reporters,
 ) -> Result<Summary, Vec<Diagnostic>> {
-    let mut agent = None;
-    if let Some(start) = &project.start {
+    let mut agents = Started::new();
+    for agent in plan.agents() {
+        let Some(start) = &agent.start else { continue };
         let mut interrupted = control.clone();
         let (started_at, clock) = (wall_millis(), std::time::Instant::now());
         let started = tokio::select! {
@@ -128,27 +128,35 @@ async fn hold_all(
             // Dropping what was being started ends it.
             Ok(_) = interrupted.changed() => None,
         };
-        match started {
-            Some(Ok(started)) => agent = Some(started),
-            not_started => {
-                // Nothing ran; the reports say so and are whole.
-                let interrupted = not_started.is_none();
-                let (ended_at, duration) = (wall_millis(), clock.elapsed());
-                let summary = Summary { interrupted, started_at, ended_at, duration, ..Summary::default() };
-                reporters.report(&RunEvent::Ended(&summary));
-                return match not_started {
-                    Some(Err(failure)) => Err(vec![agent_not_started(failure.message, failure.detail)]),
-                    Some(Ok(_)) | None => Ok(summary),
-                };
+        let not_started = match started {
+            Some(Ok(started)) => {
+                agents.push((agent.clone(), started));
+                continue;
             }
-        }
+            Some(Err(failure)) => Some(failure),
+            None => None,
+        };
+        // Nothing ran; the reports say so and are whole.
+        stop(agents).await;
+        let interrupted = not_started.is_none();
+        let (ended_at, duration) = (wall_millis(), clock.elapsed());
+        let summary = Summary { interrupted, started_at, ended_at, duration, ..Summary::default() };
+        reporters.report(&RunEvent::Ended(&summary));
+        return match not_started {
+            Some(failure) => Err(vec![agent_not_started(failure.message, failure.detail)]),
+            None => Ok(summary),
+        };
     }
     let ended =
-        execute(plan, outside, options, control, &mut agent, &mut |event| reporters.report(&event)).await;
-    if let Some(agent) = agent {
+        execute(plan, outside, options, control, &mut agents, &mut |event| reporters.report(&event)).await;
+    stop(agents).await;
+    ended
+}
+
+async fn stop(agents: Started) {
+    for (_, agent) in agents {
         agent.stop().await;
     }
-    ended
 }
 
 fn agent_not_started(message: String, last_output: Option<String>) -> Diagnostic {
@@ -203,14 +211,14 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-fn reporters(args: &TestArgs, world: &World, outside: &Outside) -> Result<Reporters, NotWritable> {
+fn reporters(args: &TestArgs, world: &World, target: String) -> Result<Reporters, NotWritable> {
     let look = Look {
         color: world.color(),
         width: world.width(),
         progress: world.progress(),
         verbose: args.verbose,
     };
-    let console = Console::new(io::stdout(), look, target_shown(outside));
+    let console = Console::new(io::stdout(), look, target);
     let mut all: Vec<(String, Box<dyn Reporter>)> = vec![("standard output".to_string(), Box::new(console))];
     for path in &args.output {
         if let Some(format) = Format::of(path) {
@@ -231,6 +239,13 @@ fn reporters(args: &TestArgs, world: &World, outside: &Outside) -> Result<Report
     Ok(Reporters { all, errors: Vec::new() })
 }
 
-fn target_shown(outside: &Outside) -> String {
-    outside.shown_endpoint().unwrap_or_else(|| "a target for each case".to_string())
+/// How the agents of a run are reached, in a few words.
+fn target_shown(plan: &Plan, outside: &Outside) -> String {
+    let agents = plan.agents().map(|agent| match (&agent.name, outside.shown(agent)) {
+        (Some(name), Some(shown)) => format!("{name}: {shown}"),
+        (None, Some(shown)) => shown,
+        (Some(name), None) => format!("{name}: a target for each case"),
+        (None, None) => "a target for each case".to_string(),
+    });
+    agents.collect::<Vec<_>>().join(", ")
 }

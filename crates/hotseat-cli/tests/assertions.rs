@@ -504,7 +504,7 @@ fn what_is_no_assertion_is_refused() {
     refused_assertion(r#"{"type": "contain", "value": "x"}"#, "did you mean `contains`?");
     refused_assertion(r#"{"typ": "contains", "value": "x"}"#, "did you mean `type`?");
     refused_assertion(r#"{"value": "x"}"#, "has no `type`");
-    refused_assertion(r#"{"type": 3, "value": "x"}"#, "`type` must be `contains`");
+    refused_assertion(r#"{"type": 3, "value": "x"}"#, "`type` must be one of `contains`");
     refused_assertion(
         r#"{"type": "agent", "use": "agents:judge", "value": "be polite"}"#,
         "cannot ask judges",

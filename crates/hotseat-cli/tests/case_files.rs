@@ -355,7 +355,7 @@ fn attachments_are_sent_where_they_belong() {
         (json!({"type": "image", "source": "receipt.jpg"}), "this is not the address of something attached"),
         (json!({"type": "image", "source": "file://"}), "`file://` names no file"),
         (json!({"type": "image", "source": "data:image/png,xyz"}), "is not in base64"),
-        (json!({"type": "picture", "source": "file://x"}), "`type` must be `text`, `image`"),
+        (json!({"type": "picture", "source": "file://x"}), "`type` must be one of `text`, `image`"),
     ] {
         refused_case(json!({"id": "a", "input": {"content": [part]}}), words);
     }

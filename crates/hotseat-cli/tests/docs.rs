@@ -2,8 +2,9 @@
 //!
 //! Shell blocks: `cargo run -- …` and `hotseat …` run the binary. A comment behind a command says what is
 //! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody.
-//! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` are project files. Blocks of
-//! JSON lines are suites.
+//! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` or `agents:` are project
+//! files. Blocks of JSON lines are suites. A page with a `shell` block that begins with the name of a file is a complete
+//! example: what it shows is run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,8 @@ fn blocks(file: &Path) -> Vec<Block> {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let docs = fs::read_dir(repository().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = ["docs", "docs/adapters"].map(|folder| fs::read_dir(repository().join(folder)).unwrap());
+    let docs = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> =
         docs.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
     pages.push(repository().join("README.md"));
@@ -73,7 +75,8 @@ fn the_yaml_in_the_documentation_is_valid() {
             workspace.file("hotseat.yaml", project);
             workspace.file("a.test.yaml", &block.text);
         } else {
-            assert!(block.text.starts_with("target:"), "{}: neither a suite nor a project file", block.place);
+            let is_project = block.text.starts_with("target:") || block.text.starts_with("agents:");
+            assert!(is_project, "{}: neither a suite nor a project file", block.place);
             workspace.file("hotseat.yaml", &block.text);
             workspace.file("a.test.yaml", "name: a\nturns: [{ user: hello }]\n");
         }
@@ -95,6 +98,29 @@ fn the_json_in_the_documentation_is_valid() {
         assert_eq!(run.code, 0, "{}:\n{run}", block.place);
     }
     assert!(suites >= 3, "the documentation has lost its case files");
+}
+
+#[test]
+fn the_complete_examples_in_the_documentation_pass() {
+    let mut examples = 0;
+    for page in pages() {
+        let blocks = blocks(&page);
+        let Some(script) = blocks.iter().find(|block| block.language == "shell") else { continue };
+        let first = |beginning: &str| {
+            let block =
+                blocks.iter().find(|block| block.language == "yaml" && block.text.starts_with(beginning));
+            &block.unwrap_or_else(|| panic!("{}: nothing begins with {beginning}", script.place)).text
+        };
+        let workspace = Workspace::new();
+        let name = script.text.lines().next().and_then(|line| line.strip_prefix("# "));
+        workspace.file(name.expect("the block names its file"), &script.text);
+        workspace.file("hotseat.yaml", first("target:"));
+        workspace.file("a.test.yaml", first("name:"));
+        let run = workspace.run(HOTSEAT, &["test"]);
+        assert_eq!(run.code, 0, "{}:\n{run}", script.place);
+        examples += 1;
+    }
+    assert!(examples > 0, "the documentation has lost its complete examples");
 }
 
 #[test]

@@ -583,7 +583,7 @@ fn no_target() {
 #[test]
 fn a_target_that_is_wrong() {
     let project = Project::with(
-        "target:\n  type: grpc\n  endpoint: ftp://example.com/\n  header: { a: b }\n  timeout_ms: fast\nparalel: 2\n",
+        "target:\n  type: ag_ui\n  endpoint: ftp://example.com/\n  header: { a: b }\n  timeout_ms: fast\nparalel: 2\n",
     )
     .suite("a", "name: a\nturns: [{ user: hello }]\n");
     assert_snapshot!(shown(&project, &["test"]), @r#"
@@ -591,12 +591,6 @@ fn a_target_that_is_wrong() {
     ----- stdout -----
 
     ----- stderr -----
-    error: `type` must be `ag-ui`, found the text "grpc"
-     --> hotseat.yaml:2:9
-      |
-    2 |   type: grpc
-      |         ^^^^
-
     error: `endpoint` must be a URL, found the text "ftp://example.com/"
      --> hotseat.yaml:3:13
       |
@@ -626,6 +620,21 @@ fn a_target_that_is_wrong() {
       | ^^^^^^^
       |
       = help: did you mean `parallel`?
+    "#);
+    let project = Project::with("target:\n  type: comand\n  endpoint: http://127.0.0.1:9/\n")
+        .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(shown(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `type` must be one of `ag_ui`, `openai`, `http`, `command`, found the text "comand"
+     --> hotseat.yaml:2:9
+      |
+    2 |   type: comand
+      |         ^^^^^^
+      |
+      = help: did you mean `command`?
     "#);
     let project = Project::with(
         "target:\n  endpoint: 'not an address'\n  headers: { 'a b': c, X-A: \"line\\nend\" }\n",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::node::{Entry, Key, Node, Value, shorten};
 use super::place::Source;
-use super::shape::{Field, Kind, Shape, Tagged, Type, either};
+use super::shape::{Field, Kind, Shape, Tagged, Type};
 
 /// Compares a node with what it may be, and reports everything that does not fit, not only the first.
 pub fn check(node: &Node, kind: &Kind, source: &Arc<Source>, mistakes: &mut Diagnostics) {
@@ -82,7 +82,12 @@ impl Checker<'_> {
                 }
             }
             (Kind::Shape(shape), Value::Map(entries)) => self.check_shape(node, entries, shape, subject),
-            (Kind::Tagged(tagged), Value::Map(entries)) => self.check_tagged(node, entries, tagged, subject),
+            (Kind::Tagged(tagged), Value::Map(entries)) => match tagged.shape_of(node) {
+                Some(shape) if !is_stranger(entries, tagged) => {
+                    self.check_shape(node, entries, shape, subject);
+                }
+                Some(_) | None => self.untold(node, entries, tagged, subject),
+            },
             (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.accepts(type_of(node))) {
                 // `true` where `false` or a mapping may stand: what fits is all of it.
                 Some(Kind::False) if node.value == Value::Bool(true) => self.misfit(node, kind, subject),
@@ -143,51 +148,37 @@ impl Checker<'_> {
         }
     }
 
-    fn check_tagged(&mut self, node: &Node, entries: &[Entry], tagged: &Tagged, subject: Subject<'_>) {
-        let Some(tag) = entries.iter().find(|entry| entry.key.text == tagged.tag) else {
-            let near = |entry: &Entry, keys: &mut dyn Iterator<Item = &'static str>| {
-                nearest(&entry.key.text, keys).is_some()
-            };
-            // A mapping with a key that is known, or nearly, is what has no tag; any other was to have one.
-            if let Some(shape) = tagged.untagged {
-                let spellings = || shape.fields.iter().flat_map(Field::spellings);
-                let is_meant =
-                    |entry: &Entry| shape.field(&entry.key.text).is_some() || near(entry, &mut spellings());
-                if entries.is_empty() || entries.iter().any(is_meant) {
-                    return self.check_shape(node, entries, shape, subject);
-                }
+    /// A mapping whose shape its key does not tell.
+    fn untold(&mut self, node: &Node, entries: &[Entry], tagged: &Tagged, subject: Subject<'_>) {
+        let all: Vec<_> = tagged.main_words().map(|word| format!("`{word}`")).collect();
+        let meant = |entry: &&Entry| nearest(&entry.key.text, [tagged.key].into_iter()).is_some();
+        match (node.get(tagged.key), entries.iter().find(meant)) {
+            (None, Some(misspelt)) => {
+                let message = format!("unknown key `{}` in {subject}", shorten(&misspelt.key.text));
+                let help = format!("did you mean `{}`?", tagged.key);
+                self.mistakes.push(Diagnostic::new(message).at(misspelt.key.place(self.source)).help(help));
             }
-            let misspelt = entries.iter().find(|entry| near(entry, &mut [tagged.tag].into_iter()));
-            let mistake = match misspelt {
-                Some(entry) => {
-                    let message = format!("unknown key `{}` in {subject}", shorten(&entry.key.text));
-                    let help = format!("did you mean `{}`?", tagged.tag);
-                    Diagnostic::new(message).at(entry.key.place(self.source)).help(help)
+            (None, None) => {
+                let mistake = Diagnostic::new(format!("{subject} has no `{}`", tagged.key));
+                let mut help = format!("`{}` is one of {}", tagged.key, all.join(", "));
+                if let Some(shape) = tagged.untagged {
+                    let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
+                    help.push_str(&format!("; a mapping without it has {}", keys.join(", ")));
                 }
-                None => {
-                    let message = format!("{subject} has no `{}`", tagged.tag);
-                    let mut help = format!("`{}` is {}", tagged.tag, listed(tagged.words()));
-                    if let Some(shape) = tagged.untagged {
-                        let keys = listed(shape.fields.iter().map(|field| field.key));
-                        help.push_str(&format!("; a mapping without it has {keys}"));
-                    }
-                    Diagnostic::new(message).at(node.place(self.source)).help(help)
-                }
-            };
-            return self.mistakes.push(mistake);
-        };
-        let said = match &tag.value.value {
-            Value::String(said) => said.as_str(),
-            _ => "",
-        };
-        if let Some(shape) = tagged.shape(Some(said)) {
-            return self.check_shape(node, entries, shape, subject);
+                self.mistakes.push(mistake.at(node.place(self.source)).help(help));
+            }
+            (Some(tag), _) => {
+                let message =
+                    format!("`{}` must be one of {}, found {}", tagged.key, all.join(", "), tag.in_words());
+                let mistake = Diagnostic::new(message).at(tag.place(self.source));
+                let near = match &tag.value {
+                    Value::String(text) => nearest(text, tagged.all_words()),
+                    _ => None,
+                };
+                let help = near.map(|near| format!("did you mean `{near}`?"));
+                self.mistakes.push(Diagnostic { help, ..mistake });
+            }
         }
-        let message =
-            format!("`{}` must be {}, found {}", tagged.tag, listed(tagged.words()), tag.value.in_words());
-        let mistake = Diagnostic::new(message).at(tag.value.place(self.source));
-        let help = nearest(said, tagged.words()).map(|near| format!("did you mean `{near}`?"));
-        self.mistakes.push(Diagnostic { help, ..mistake });
     }
 
     fn unknown_key(&mut self, key: &Key, near: Option<&str>, shape: &Shape, subject: Subject<'_>) {
@@ -265,14 +256,21 @@ impl Checker<'_> {
     }
 }
 
-/// `a`, `b` or `c`, each as it is written.
-fn listed(words: impl Iterator<Item = &'static str>) -> String {
-    either(words.map(|word| format!("`{word}`")).collect())
+/// Whether a mapping without its tag has no key, not even nearly, of the shape that has none either: then it was to have
+/// one.
+fn is_stranger(entries: &[Entry], tagged: &Tagged) -> bool {
+    let Some(shape) = tagged.untagged.filter(|_| !entries.is_empty() && !has(entries, tagged.key)) else {
+        return false;
+    };
+    let is_meant = |entry: &Entry| {
+        shape.field(&entry.key.text).is_some()
+            || nearest(&entry.key.text, shape.fields.iter().flat_map(Field::spellings)).is_some()
+    };
+    !entries.iter().any(is_meant)
 }
 
 fn list_advice(kind: &Kind) -> Option<String> {
-    let only_list = kind.accepts(Type::List) && !kind.accepts(Type::Map);
-    only_list.then(|| "write it as a list, between `[` and `]`".to_owned())
+    kind.accepts(Type::List).then(|| "write it as a list, between `[` and `]`".to_owned())
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {
@@ -305,7 +303,7 @@ fn is_url(text: &str) -> bool {
 }
 
 /// The candidate that was probably meant, if one is near enough.
-fn nearest(written: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if written.len() > LONGEST {
         return None;
@@ -320,6 +318,7 @@ fn nearest(written: &str, candidates: impl Iterator<Item = &'static str>) -> Opt
     let written = fold(written);
     let most = (written.chars().count() / 3).max(1);
     candidates
+        .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&written, &fold(candidate)), candidate))
         .filter(|&(distance, candidate)| distance <= most && distance < candidate.len())
         .min_by_key(|&(distance, _)| distance)

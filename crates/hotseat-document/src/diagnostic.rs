@@ -143,9 +143,14 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Brings those of one source into the order of its text.
-    pub(super) fn sort_by_place(&mut self) {
+    /// Brings those of one source into the order of its text. Those without a place come first.
+    pub fn sort_by_place(&mut self) {
         self.0.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| place.span.start));
+    }
+
+    /// Whether there is one within a place.
+    pub fn any_within(&self, place: &Place) -> bool {
+        self.0.iter().filter_map(|mistake| mistake.place.as_ref()).any(|at| place.contains(at))
     }
 
     /// All of them as [`Diagnostic::render`] shows them, with an empty line between each two.

@@ -17,10 +17,10 @@ mod shape;
 mod stream;
 pub mod yaml;
 
-pub use check::check;
+pub use check::{check, nearest};
 pub use diagnostic::visible_char;
 pub use diagnostic::{Diagnostic, Diagnostics};
-pub use node::{Entry, Key, Node, Value};
+pub use node::{Entry, Key, Node, Value, shorten};
 pub use place::{Place, Source};
 pub use reader::{Map, View};
 pub use schema::{json_schema, reference_markdown};

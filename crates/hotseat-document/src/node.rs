@@ -106,6 +106,26 @@ impl Node {
     }
 }
 
+impl From<serde_json::Value> for Node {
+    /// A value that stands in no file: its spans are empty.
+    fn from(value: serde_json::Value) -> Self {
+        let value = match value {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(truth) => Value::Bool(truth),
+            serde_json::Value::Number(number) => Value::Number(number),
+            serde_json::Value::String(text) => Value::String(text),
+            serde_json::Value::Array(values) => Value::List(values.into_iter().map(Node::from).collect()),
+            serde_json::Value::Object(members) => Value::Map(
+                members
+                    .into_iter()
+                    .map(|(text, value)| Entry { key: Key { text, span: 0..0 }, value: Node::from(value) })
+                    .collect(),
+            ),
+        };
+        Node { value, span: 0..0, plain: false }
+    }
+}
+
 impl Key {
     /// Where the key is written.
     pub fn place(&self, source: &Arc<Source>) -> Place {
@@ -119,7 +139,7 @@ fn quote(text: &str) -> String {
 }
 
 /// A text shortened to what fits into a sentence.
-pub(super) fn shorten(text: &str) -> Cow<'_, str> {
+pub fn shorten(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {
         None => Cow::Borrowed(text),

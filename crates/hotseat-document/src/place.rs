@@ -103,6 +103,26 @@ impl Place {
         u32::try_from(before + 1).unwrap_or(u32::MAX).saturating_add(shift)
     }
 
+    /// Where in the spelling of `text` its part `part` (in bytes) is, if this is the place of a node that is that
+    /// text. The whole place where the spelling differs too much from the text, as it does with escapes.
+    pub fn within(&self, text: &str, part: Range<usize>) -> Place {
+        let written = self.text();
+        // A text without line breaks and escapes stands there as it is, perhaps in quotes.
+        let found = match written.find(text).filter(|_| !text.is_empty()) {
+            Some(start) => Some(start + part.start.min(text.len())..start + part.end.min(text.len())),
+            None => align(written, text, &part),
+        };
+        let Some(found) = found else { return self.clone() };
+        let start = self.source.boundary(self.span.start + found.start);
+        let end = self.source.boundary(self.span.start + found.end).max(start);
+        Place { source: Arc::clone(&self.source), span: start..end }
+    }
+
+    /// Whether another place lies within this one.
+    pub fn contains(&self, other: &Place) -> bool {
+        self.source == other.source && self.span.start <= other.span.start && other.span.end <= self.span.end
+    }
+
     /// What is written there.
     pub fn text(&self) -> &str {
         let start = self.source.boundary(self.span.start);
@@ -110,6 +130,29 @@ impl Place {
         &self.source.text[start..end]
     }
 }
+
+/// Where a part of a text is in its spelling, which may have other white space.
+fn align(written: &str, text: &str, part: &Range<usize>) -> Option<Range<usize>> {
+    let visible = |text: &str| -> Vec<(usize, char)> {
+        text.char_indices().filter(|(_, letter)| !letter.is_whitespace()).collect()
+    };
+    let (spelt, meant) = (visible(written), visible(text));
+    // What stands before the text is the mark of a block, or a quote.
+    let most = spelt.len().checked_sub(meant.len())?.min(LONGEST_MARK);
+    let mark = (0..=most)
+        .find(|&mark| spelt[mark..].iter().zip(&meant).all(|((_, spelt), (_, meant))| spelt == meant))?;
+    let before = |offset: usize| meant.partition_point(|(at, _)| *at < offset);
+    let end_of = |index: usize| spelt.get(mark + index).map(|(at, letter)| at + letter.len_utf8());
+    let (first, last) = (before(part.start), before(part.end).checked_sub(1));
+    let start = match meant.get(first) {
+        Some(_) => spelt.get(mark + first).map(|(at, _)| *at),
+        None => last.and_then(end_of),
+    }?;
+    Some(start..last.and_then(end_of).unwrap_or(start).max(start))
+}
+
+/// `>+9` is the longest mark of a block.
+const LONGEST_MARK: usize = 3;
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -100,8 +100,7 @@ impl<'a> View<'a> {
 
     /// The mapping, to be read by the keys of the shape that it says it has.
     pub fn tagged(self, tagged: &'static Tagged) -> Option<Map<'a>> {
-        let tag = self.node.get(tagged.tag).map(|tag| View::new(tag, self.source));
-        self.map(tagged.shape(tag.map(|tag| tag.text().unwrap_or_default()))?)
+        self.map(tagged.shape_of(self.node)?)
     }
 
     /// The value without its places.
@@ -148,14 +147,14 @@ impl<'a> Map<'a> {
         self.entries.iter().find(is_meant)
     }
 
-    /// Whether it is read by the keys of this shape.
-    pub fn is(&self, shape: &'static Shape) -> bool {
-        std::ptr::eq(self.shape, shape)
-    }
-
     /// The mapping as a JSON value, without its places.
     pub fn to_json(&self) -> serde_json::Value {
         self.node.to_json()
+    }
+
+    /// The shape by whose keys it is read.
+    pub fn shape(&self) -> &'static Shape {
+        self.shape
     }
 
     /// Whether it has no key at all.
@@ -215,8 +214,9 @@ impl<'a> Map<'a> {
 
     /// The mapping of a key, to be read by the keys of the shape that the field names.
     pub fn map(&self, key: &str) -> Option<Map<'a>> {
-        let shape = shape_of(&self.shape.field(key)?.kind)?;
-        self.get(key)?.map(shape)
+        let view = self.get(key)?;
+        let shape = shape_of(&self.shape.field(key)?.kind, view.node)?;
+        view.map(shape)
     }
 
     /// The value of a key as JSON, without its places.
@@ -226,10 +226,11 @@ impl<'a> Map<'a> {
 }
 
 /// The shape that a mapping of this kind has.
-fn shape_of(kind: &Kind) -> Option<&'static Shape> {
+fn shape_of(kind: &Kind, node: &Node) -> Option<&'static Shape> {
     match kind {
         Kind::Shape(shape) => Some(shape),
-        Kind::OneOf(kinds) => kinds.iter().find_map(shape_of),
+        Kind::Tagged(tagged) => tagged.shape_of(node),
+        Kind::OneOf(kinds) => kinds.iter().find_map(|kind| shape_of(kind, node)),
         _ => None,
     }
 }

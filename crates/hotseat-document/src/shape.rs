@@ -2,6 +2,7 @@
 
 use super::check::check;
 use super::diagnostic::Diagnostics;
+use super::node::{Node, Value};
 use super::place::Source;
 use super::yaml;
 
@@ -73,40 +74,74 @@ pub enum Kind {
     Map(&'static Kind),
     /// A mapping with known keys.
     Shape(&'static Shape),
-    /// A mapping with known keys, one of which says what they are.
+    /// A mapping of one of several shapes, told apart by one of its keys.
     Tagged(&'static Tagged),
     /// One of several, told apart by their JSON types. For each type there is at most one.
     OneOf(&'static [Kind]),
 }
 
-/// Mappings that are told apart by the value of one key.
+/// Several shapes that are told apart by the value of one key, which each of them has as a [`Kind::Choice`] of its own
+/// words. Where one of them does not require the key, a mapping without it is of that shape.
 #[derive(Debug)]
 pub struct Tagged {
-    /// The key. It is a field of each of the shapes, with one word as its choice.
-    pub tag: &'static str,
-    /// The shapes by that word.
-    pub shapes: &'static [(&'static str, &'static Shape)],
-    /// What a mapping without that key is; if it is nothing, the key has to be there.
+    /// The key.
+    pub key: &'static str,
+    /// The shapes.
+    pub shapes: &'static [&'static Shape],
+    /// A shape that does not have the key, and of which a mapping without it may be. One that has none of the keys of
+    /// this shape was to have the key.
     pub untagged: Option<&'static Shape>,
 }
 
 impl Tagged {
-    /// The shape of a mapping whose key says `word`, or has none.
-    pub fn shape(&self, word: Option<&str>) -> Option<&'static Shape> {
-        match word {
-            Some(word) => self.shapes.iter().find(|(known, _)| *known == word).map(|(_, shape)| *shape),
-            None => self.untagged,
+    /// The shape of a mapping; none if the key is missing where it has to be, or has a value that no shape knows.
+    pub fn shape_of(&self, node: &Node) -> Option<&'static Shape> {
+        match node.get(self.key).map(|tag| &tag.value) {
+            Some(Value::String(word)) => {
+                self.shapes.iter().copied().find(|shape| self.words(shape).contains(&word.as_str()))
+            }
+            Some(_) => None,
+            None => self.default_shape(),
+        }
+    }
+
+    /// All words that the key may have.
+    pub(super) fn all_words(&self) -> impl Iterator<Item = &'static str> {
+        self.shapes.iter().flat_map(|shape| self.words(shape)).copied()
+    }
+
+    /// One word for each shape.
+    pub(super) fn main_words(&self) -> impl Iterator<Item = &'static str> {
+        self.shapes.iter().filter_map(|shape| self.words(shape).first()).copied()
+    }
+
+    /// The words by which a shape is told.
+    pub(super) fn words(&self, shape: &'static Shape) -> &'static [&'static str] {
+        match shape.field(self.key).map(|field| field.kind) {
+            Some(Kind::Choice(words)) => words,
+            _ => &[],
         }
     }
 
     /// All its shapes.
     pub fn all(&self) -> impl Iterator<Item = &'static Shape> {
-        self.untagged.into_iter().chain(self.shapes.iter().map(|(_, shape)| *shape))
+        self.untagged.into_iter().chain(self.shapes.iter().copied())
     }
 
-    /// The words that the key may say.
-    pub(super) fn words(&self) -> impl Iterator<Item = &'static str> {
-        self.shapes.iter().map(|(word, _)| *word)
+    fn default_shape(&self) -> Option<&'static Shape> {
+        let optional = |shape: &&Shape| shape.field(self.key).is_some_and(|field| !field.required);
+        self.untagged.or_else(|| self.shapes.iter().copied().find(optional))
+    }
+
+    fn problems(&self, path: &str, problems: &mut Vec<String>) {
+        let words: Vec<_> = self.all_words().collect();
+        let twice = |(number, word): (usize, &&str)| words[..number].contains(word);
+        let wordless = self.shapes.iter().any(|shape| self.words(shape).is_empty());
+        let optional =
+            self.shapes.iter().filter(|shape| shape.field(self.key).is_some_and(|field| !field.required));
+        if wordless || words.iter().enumerate().any(twice) || optional.count() > 1 {
+            problems.push(format!("the shapes of `{path}` cannot be told apart"));
+        }
     }
 }
 
@@ -247,9 +282,14 @@ impl Kind {
     }
 
     fn collect_shapes(&self, shapes: &mut Vec<&'static Shape>) {
+        let mut collect = |shape: &'static Shape| {
+            if !shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
+                shapes.push(shape);
+            }
+        };
         match *self {
-            Kind::Shape(shape) => collect(shape, shapes),
-            Kind::Tagged(tagged) => tagged.all().for_each(|shape| collect(shape, shapes)),
+            Kind::Shape(shape) => collect(shape),
+            Kind::Tagged(tagged) => tagged.all().for_each(collect),
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.collect_shapes(shapes),
             Kind::OneOf(kinds) => kinds.iter().for_each(|kind| kind.collect_shapes(shapes)),
             Kind::Bool
@@ -275,17 +315,10 @@ impl Kind {
                 }
                 kinds.iter().for_each(|kind| kind.problems(path, problems));
             }
+            Kind::Tagged(tagged) => tagged.problems(path, problems),
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.problems(path, problems),
             Kind::Integer { min, max } if min > max => problems.push(format!("no number fits `{path}`")),
             Kind::Choice([]) => problems.push(format!("no word fits `{path}`")),
-            Kind::Tagged(tagged) => {
-                for (word, shape) in tagged.shapes {
-                    let said = shape.field(tagged.tag).map(|field| field.kind);
-                    if !matches!(said, Some(Kind::Choice([only])) if only == word) {
-                        problems.push(format!("`{}` does not say `{}: {word}`", shape.name, tagged.tag));
-                    }
-                }
-            }
             Kind::Bool
             | Kind::False
             | Kind::Text
@@ -302,14 +335,8 @@ impl Kind {
     }
 }
 
-fn collect(shape: &'static Shape, shapes: &mut Vec<&'static Shape>) {
-    if !shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
-        shapes.push(shape);
-    }
-}
-
 /// `a`, `a or b`, `a, b or c`.
-pub(super) fn either(mut words: Vec<String>) -> String {
+fn either(mut words: Vec<String>) -> String {
     let last = words.pop().unwrap_or_default();
     if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotseat_document::{
-    Diagnostics, Field, Kind, Map, Shape, Source, View, check, json_schema, reference_markdown, yaml,
+    Diagnostics, Field, Kind, Map, Shape, Source, Tagged, View, check, json_schema, reference_markdown, yaml,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -573,4 +573,80 @@ proptest! {
             }
         }
     }
+}
+
+// Shapes told apart by a key.
+
+static CIRCLE: Shape = Shape {
+    name: "circle",
+    doc: "A circle.",
+    fields: &[
+        Field::optional("type", Kind::Choice(&["circle", "round"]), "What it is."),
+        Field::required("radius", Kind::Number, "How far it reaches."),
+    ],
+};
+
+static SQUARE: Shape = Shape {
+    name: "square",
+    doc: "A square.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["square"]), "What it is."),
+        Field::required("side", Kind::Number, "How long it is."),
+    ],
+};
+
+static FIGURE: Tagged = Tagged { key: "type", shapes: &[&CIRCLE, &SQUARE], untagged: None };
+
+static DRAWING: Shape = Shape {
+    name: "drawing",
+    doc: "Figures.",
+    fields: &[Field::required("figure", Kind::Tagged(&FIGURE), "What is drawn.")],
+};
+
+#[test]
+fn a_key_tells_which_shape_is_meant() {
+    let kind = Kind::Shape(&DRAWING);
+    for fits in [
+        "figure: { type: circle, radius: 1 }",
+        "figure: { type: round, radius: 1 }",
+        "figure: { radius: 1 }",
+        "figure: { type: square, side: 1 }",
+    ] {
+        assert!(check_text(fits, &kind).is_empty(), "{fits}");
+    }
+    for (misfit, words) in [
+        ("figure: { type: square, radius: 1 }", "unknown key `radius` in `figure`"),
+        (
+            "figure: { type: squares, side: 1 }",
+            "`type` must be one of `circle`, `square`, found the text \"squares\"",
+        ),
+        ("figure: { type: 4, side: 1 }", "found the number 4"),
+        ("figure: { side: 1 }", "unknown key `side`"),
+        ("figure: 4", "`figure` must be a mapping, found the number 4"),
+    ] {
+        let mistakes = check_text(misfit, &kind);
+        let all: Vec<_> = mistakes.into_iter().map(|mistake| mistake.message).collect();
+        assert!(all.iter().any(|message| message.contains(words)), "{misfit}: {all:?}");
+    }
+}
+
+#[test]
+fn the_shape_that_a_key_tells_is_the_one_it_is_read_by() {
+    let source = source("figure: { type: square, side: 2 }");
+    let node = yaml::parse(&source).unwrap();
+    let figure = Map::of(&node, &source, &DRAWING).unwrap().map("figure").unwrap();
+    assert_eq!((figure.shape().name, figure.integer("side")), ("square", Some(2)));
+    assert_eq!(DRAWING.problems(), Vec::<String>::new());
+    let schema = json_schema(&DRAWING, "drawing", "urn:drawing");
+    assert_eq!(schema["properties"]["figure"]["anyOf"][1], json!({"$ref": "#/$defs/square"}));
+    assert!(schema["$defs"]["circle"].is_object());
+    assert!(reference_markdown(&DRAWING).contains("[circle](#circle) or [square](#square)"));
+}
+
+#[test]
+fn shapes_that_no_key_tells_apart_are_a_problem() {
+    static ALIKE: Tagged = Tagged { key: "type", shapes: &[&CIRCLE, &CIRCLE], untagged: None };
+    static WRONG: Shape =
+        Shape { name: "wrong", doc: "", fields: &[Field::required("a", Kind::Tagged(&ALIKE), "")] };
+    assert_eq!(WRONG.problems(), ["the shapes of `wrong.a` cannot be told apart"]);
 }

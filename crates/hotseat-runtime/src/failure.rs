@@ -49,7 +49,7 @@ pub enum ErrorCode {
     Timeout,
     /// There is no such tool, task, workflow or agent.
     NotFound,
-    /// The agent may not use it. This runtime never says so by itself.
+    /// The agent may not use it: a person declined.
     PermissionDenied,
     /// What it was given does not fit its schema.
     InvalidInput,

@@ -3,8 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::ids::{AgentId, MemoryId};
+use crate::definition::Memory;
+use crate::failure::{ErrorCode, Failure};
+use crate::ids::{AgentId, MemoryId, RunId};
+use crate::work::TokenId;
 
 /// Something an agent remembers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,35 +27,164 @@ pub struct MemoryRecord {
     pub created_at: u64,
 }
 
-/// The memories of all agents. Each agent sees its own.
+/// One use of an agent's memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum MemoryUse {
+    /// Keeps something.
+    Write {
+        /// What it is called from now on. It follows from who writes, so that writing again changes nothing.
+        id: MemoryId,
+        /// Its kind.
+        kind: String,
+        /// What it says.
+        content: String,
+        /// How much it matters, from 0 to 1.
+        significance: f64,
+    },
+    /// Returns a record.
+    Read {
+        /// Which.
+        id: MemoryId,
+    },
+    /// Returns the best records for a query.
+    Search {
+        /// The query.
+        query: String,
+        /// How many at most.
+        limit: usize,
+    },
+    /// Returns all records, oldest first.
+    List {
+        /// How many at most.
+        limit: Option<usize>,
+    },
+    /// Deletes a record.
+    Delete {
+        /// Which.
+        id: MemoryId,
+    },
+}
+
+/// What came of one use of an agent's memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "members are named as in the use they answer")]
+pub enum Recalled {
+    /// It is kept.
+    Written { id: MemoryId, kind: String, content: String },
+    /// The record, if there is one.
+    Read { id: MemoryId, record: Option<MemoryRecord> },
+    /// Whether there was one.
+    Deleted { id: MemoryId, deleted: bool },
+    /// The records; an empty query where all were listed.
+    Found { query: String, records: Vec<MemoryRecord> },
+}
+
+impl MemoryUse {
+    /// How many records a search returns where nothing is said.
+    const LIMIT: usize = 10;
+
+    /// The use that an action with this input means; `run` and `token` say who asks.
+    ///
+    /// # Errors
+    /// When the input lacks what the action needs.
+    pub fn read(action: Memory, input: &Value, run: &RunId, token: TokenId) -> Result<MemoryUse, Failure> {
+        let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_string);
+        let needed = |name: &str| {
+            text(name).ok_or_else(|| {
+                Failure::business(ErrorCode::InvalidInput, format!("memory needs the text `{name}`"))
+            })
+        };
+        let limit = input.get("limit").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        Ok(match action {
+            Memory::Write => MemoryUse::Write {
+                id: MemoryId(format!("{run}-w{}", token.0).into()),
+                kind: text("kind").unwrap_or_else(|| "note".to_string()),
+                content: needed("content")?,
+                significance: input
+                    .get("significance")
+                    .and_then(Value::as_f64)
+                    .unwrap_or(0.5)
+                    .clamp(0.0, 1.0),
+            },
+            Memory::Read => MemoryUse::Read { id: needed("id")?.into() },
+            Memory::Search => {
+                MemoryUse::Search { query: needed("query")?, limit: limit.unwrap_or(Self::LIMIT) }
+            }
+            Memory::List => MemoryUse::List { limit },
+            Memory::Delete => MemoryUse::Delete { id: needed("id")?.into() },
+        })
+    }
+}
+
+impl Recalled {
+    /// What the action returns.
+    pub fn output(&self) -> Value {
+        match self {
+            Recalled::Written { id, .. } => json!({"id": id}),
+            Recalled::Read { record, .. } => json!({"record": record.as_ref().map(MemoryRecord::output)}),
+            Recalled::Deleted { deleted, .. } => json!({"deleted": deleted}),
+            Recalled::Found { records, .. } => {
+                json!({"records": records.iter().map(MemoryRecord::output).collect::<Vec<_>>()})
+            }
+        }
+    }
+}
+
+impl MemoryRecord {
+    fn output(&self) -> Value {
+        json!({
+            "id": self.id,
+            "kind": self.kind,
+            "content": self.content,
+            "significance": self.significance,
+        })
+    }
+}
+
+/// The memories of all agents, kept in this process. Each agent sees its own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemoryStore {
     records: BTreeMap<AgentId, Vec<MemoryRecord>>,
-    written: u64,
 }
 
 impl MemoryStore {
-    /// Adds a record and says which it is.
-    pub fn write(
-        &mut self,
-        agent: &AgentId,
-        kind: &str,
-        content: &str,
-        significance: f64,
-        now: u64,
-    ) -> MemoryId {
-        self.written += 1;
-        let id = MemoryId(format!("memory-{}", self.written).into());
-        let record = MemoryRecord {
-            id: id.clone(),
-            agent: agent.clone(),
-            kind: kind.to_string(),
-            content: content.to_string(),
-            significance: significance.clamp(0.0, 1.0),
-            created_at: now,
-        };
-        self.records.entry(agent.clone()).or_default().push(record);
-        id
+    /// Carries out one use, at `now` on whatever clock its driver has.
+    pub fn carry_out(&mut self, agent: &AgentId, usage: &MemoryUse, now: u64) -> Recalled {
+        match usage {
+            MemoryUse::Write { id, kind, content, significance } => {
+                self.write(MemoryRecord {
+                    id: id.clone(),
+                    agent: agent.clone(),
+                    kind: kind.clone(),
+                    content: content.clone(),
+                    significance: *significance,
+                    created_at: now,
+                });
+                Recalled::Written { id: id.clone(), kind: kind.clone(), content: content.clone() }
+            }
+            MemoryUse::Read { id } => {
+                Recalled::Read { id: id.clone(), record: self.read(agent, id).cloned() }
+            }
+            MemoryUse::Search { query, limit } => {
+                Recalled::Found { query: query.clone(), records: self.search(agent, query, *limit) }
+            }
+            MemoryUse::List { limit } => {
+                let records = self.list(agent).iter().take(limit.unwrap_or(usize::MAX)).cloned().collect();
+                Recalled::Found { query: String::new(), records }
+            }
+            MemoryUse::Delete { id } => Recalled::Deleted { id: id.clone(), deleted: self.delete(agent, id) },
+        }
+    }
+
+    /// Keeps a record, in place of one with the same id.
+    pub fn write(&mut self, record: MemoryRecord) {
+        let records = self.records.entry(record.agent.clone()).or_default();
+        match records.iter_mut().find(|known| known.id == record.id) {
+            Some(known) => *known = record,
+            None => records.push(record),
+        }
     }
 
     /// A record of this agent.
@@ -72,27 +205,36 @@ impl MemoryStore {
         records.len() < before
     }
 
-    /// The records of this agent that share words with the query, best first. What matters much stands before what
-    /// fits slightly better.
-    pub fn search(&self, agent: &AgentId, query: &str, limit: usize) -> Vec<&MemoryRecord> {
-        let wanted = words(query);
-        let mut found: Vec<(f64, &MemoryRecord)> = self
-            .list(agent)
-            .iter()
-            .filter_map(|record| {
-                let shared = wanted.intersection(&words(&record.content)).count();
-                let fit = shared as f64 / wanted.len().max(1) as f64;
-                (shared > 0).then_some((fit + record.significance / 2.0, record))
-            })
-            .collect();
-        found.sort_by(|(a, first), (b, second)| {
-            b.total_cmp(a).then_with(|| first.created_at.cmp(&second.created_at))
-        });
-        found.into_iter().take(limit).map(|(_, record)| record).collect()
+    /// The records of this agent that share words with the query, best first, as [`best_first`] has them.
+    pub fn search(&self, agent: &AgentId, query: &str, limit: usize) -> Vec<MemoryRecord> {
+        let mut found = self.list(agent).to_vec();
+        best_first(&mut found, query);
+        found.truncate(limit);
+        found
     }
 }
 
-fn words(text: &str) -> BTreeSet<String> {
+/// Keeps the records that share words with the query, best first. What matters much stands before what fits
+/// slightly better.
+pub(crate) fn best_first(records: &mut Vec<MemoryRecord>, query: &str) {
+    let wanted = words(query);
+    let fit = |record: &MemoryRecord| {
+        let shared = wanted.intersection(&words(&record.content)).count();
+        let fit = shared as f64 / wanted.len().max(1) as f64;
+        (shared > 0).then_some(fit + record.significance / 2.0)
+    };
+    let mut found: Vec<_> =
+        records.drain(..).filter_map(|record| fit(&record).map(|fit| (fit, record))).collect();
+    found.sort_by(|(a, first), (b, second)| {
+        b.total_cmp(a)
+            .then_with(|| first.created_at.cmp(&second.created_at))
+            .then_with(|| first.id.cmp(&second.id))
+    });
+    records.extend(found.into_iter().map(|(_, record)| record));
+}
+
+/// The words of a text, in lower case.
+pub(crate) fn words(text: &str) -> BTreeSet<String> {
     text.split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
@@ -103,28 +245,38 @@ fn words(text: &str) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
+    fn record(agent: &str, id: &str, content: &str, significance: f64) -> MemoryRecord {
+        let (kind, content) = ("fact".to_string(), content.to_string());
+        MemoryRecord { id: id.into(), agent: agent.into(), kind, content, significance, created_at: 1 }
+    }
+
     #[test]
     fn what_matters_stands_before_what_fits_slightly_better() {
         let mut store = MemoryStore::default();
-        let ann: AgentId = "ann".into();
-        store.write(&ann, "fact", "Alice likes green tea", 0.0, 1);
-        let tea = store.write(&ann, "fact", "tea makes Alice ill", 1.0, 2);
-        store.write(&ann, "fact", "Bob likes coffee", 1.0, 3);
-        let found = store.search(&ann, "Alice green tea", 10);
-        assert_eq!(found.len(), 2);
-        assert_eq!(found[0].id, tea);
+        store.write(record("ann", "1", "Alice likes green tea", 0.0));
+        store.write(record("ann", "2", "tea makes Alice ill", 1.0));
+        store.write(record("ann", "3", "Bob likes coffee", 1.0));
+        let found = store.search(&"ann".into(), "Alice green tea", 10);
+        assert_eq!(found.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["2", "1"]);
         assert!(store.search(&"bob".into(), "tea", 10).is_empty());
     }
 
     #[test]
     fn a_long_record_comes_back_whole_and_a_deleted_one_does_not() {
         let mut store = MemoryStore::default();
-        let ann: AgentId = "ann".into();
-        let long = "x".repeat(10_000);
-        let id = store.write(&ann, "note", &long, 0.5, 1);
+        let (ann, id) = ("ann".into(), "1".into());
+        store.write(record("ann", "1", &"x".repeat(10_000), 0.5));
         assert_eq!(store.read(&ann, &id).map(|record| record.content.len()), Some(10_000));
         assert!(!store.delete(&"bob".into(), &id));
         assert!(store.delete(&ann, &id));
         assert!(store.list(&ann).is_empty());
+    }
+
+    #[test]
+    fn writing_again_under_the_same_id_changes_nothing_else() {
+        let mut store = MemoryStore::default();
+        store.write(record("ann", "1", "tea", 0.5));
+        store.write(record("ann", "1", "tea", 0.5));
+        assert_eq!(store.list(&"ann".into()).len(), 1);
     }
 }

@@ -2,6 +2,7 @@
 
 mod kit;
 
+use hotseat_runtime::conversation::ApprovalVerdict;
 use hotseat_trace::{InvariantOptions, Payload, Record, Trace, check_invariants};
 use kit::{Test, subjects};
 
@@ -55,7 +56,8 @@ fn swapped(test: &Test, one: &str, other: &str) -> Vec<&'static str> {
 fn an_event_that_is_missing_is_missed() {
     let (sync, slow, one) = (subjects::sync_tool(), subjects::async_tool(), subjects::greeter());
     let agents = subjects::delegate();
-    let table: [(&Test, &str, &str); 12] = [
+    let asked = subjects::approval(ApprovalVerdict::Approved { input: None });
+    let table = [
         (&one, "turn.completed", "turns_end"),
         (&sync, "tool.completed", "sync_calls_answered"),
         (&slow, "turn.async_completed", "async_calls_completed"),
@@ -68,6 +70,8 @@ fn an_event_that_is_missing_is_missed() {
         (&agents, "agent.call.completed", "agent_calls_paired"),
         (&one, "message.user", "messages_belong"),
         (&one, "turn.started", "ids_known"),
+        (&asked, "interrupt.answered", "interrupts_answered"),
+        (&asked, "interrupt.raised", "ids_known"),
     ];
     for (test, event, invariant) in table {
         let found = without(test, event);
@@ -90,6 +94,13 @@ fn an_event_that_is_there_twice_is_found() {
         let found = doubled(&sync, event);
         assert!(found.contains(&invariant), "{event} twice: {found:?}");
     }
+    let asked = subjects::approval(ApprovalVerdict::Approved { input: None });
+    for (event, invariant) in
+        [("interrupt.raised", "ids_known"), ("interrupt.answered", "interrupts_answered")]
+    {
+        let found = doubled(&asked, event);
+        assert!(found.contains(&invariant), "{event} twice: {found:?}");
+    }
 }
 
 #[test]
@@ -97,6 +108,7 @@ fn every_rule_of_order_can_be_broken() {
     let (sync, slow, one, flow) =
         (subjects::sync_tool(), subjects::async_tool(), subjects::greeter(), subjects::workflow_tool());
     let (agent, failed) = (subjects::delegate(), subjects::extraction_failure());
+    let asked = subjects::approval(ApprovalVerdict::Approved { input: None });
     for (test, first, then) in [
         (&one, "turn.started", "message.user"),
         (&one, "message.user", "context_assembly.started"),
@@ -122,6 +134,9 @@ fn every_rule_of_order_can_be_broken() {
         (&agent, "agent.call.context", "turn.waiting"),
         (&agent, "agent.call.completed", "tool.completed"),
         (&failed, "memory_extraction.failed", "turn.completed"),
+        (&asked, "tool.invoked", "interrupt.raised"),
+        (&asked, "interrupt.raised", "interrupt.answered"),
+        (&asked, "interrupt.answered", "turn.waiting"),
     ] {
         let found = swapped(test, first, then);
         assert!(found.contains(&"ordered"), "{then} before {first}: {found:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hotseat_model::script::Rule;
 use hotseat_model::{ErrorKind, Message};
-use hotseat_runtime::conversation::{Conversation, Input, Opening, OperationAddress};
+use hotseat_runtime::conversation::{ApprovalVerdict, Conversation, Input, Opening, OperationAddress};
 use hotseat_runtime::definition::schema::{object, string};
 use hotseat_runtime::definition::{
     ContextPolicy, Definitions, Limits, OnFailure, mock, node, persona, step, task, tool, workflow,
@@ -566,7 +566,7 @@ fn definitions_that_cannot_be_used_say_where_and_why() {
         ),
         (
             persona("P").tool(tool("a")),
-            "persona P, tool a: nothing is behind it: it needs a task, a workflow or an agent",
+            "persona P, tool a: nothing is behind it: it needs a task, a workflow, an agent or the client",
         ),
         (
             persona("P").tool(tool("a").task(&work).loop_in()),
@@ -653,6 +653,8 @@ fn every_row_of_the_turn_table_is_used() {
         ];
         tests.push(Test::new(agent, ["hi"], script));
     }
+    tests.push(subjects::approval(ApprovalVerdict::Approved { input: None }));
+    tests.push(subjects::approval(ApprovalVerdict::Declined { reason: String::new() }));
     for test in &tests {
         let result = test.held(test.options());
         test.check(&result);
@@ -674,6 +676,8 @@ fn every_row_of_the_turn_table_is_used() {
         ("call backoff", "model retry"),
         ("waiting", "sync result"),
         ("waiting", "async result"),
+        ("waiting", "approval"),
+        ("waiting", "refusal"),
         ("assembling", "async result"),
         ("calling", "async result"),
         ("idle", "async result"),

@@ -5,8 +5,10 @@ mod kit;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hotseat_model::{Function, Reply, Request, StopReason, Timed, ToolCall};
+use hotseat_model::{Function, Reply, Request, StopReason, Timed, Tool, ToolCall};
+use hotseat_runtime::conversation::{ApprovalVerdict, ContextEntry};
 use hotseat_runtime::definition::{Persona, mock, persona, task, tool, workflow};
+use hotseat_runtime::failure::{ErrorCode, Failure, InfrastructureKind};
 use hotseat_runtime::random::Random;
 use hotseat_runtime::sim::{RunStatus, TestOptions, run_test_conversation};
 use hotseat_trace::{InvariantOptions, Trace, check_invariants};
@@ -91,10 +93,11 @@ fn random_persona(seed: u64) -> Persona {
             _ => {}
         }
         let task = task(&format!("Task {index}")).step(work);
-        let mut made = match random.below(4) {
+        let mut made = match random.below(5) {
             0 => tool(&name).task(&task),
             1 => tool(&name).workflow(&workflow(&format!("Flow {index}")).node(task)),
             2 => tool(&name).agent(&helper),
+            3 => tool(&name).client(),
             _ => tool(&name).agent(&helper).loop_in(),
         };
         let loops = made.mode == hotseat_trace::InvocationMode::LoopIn;
@@ -103,6 +106,12 @@ fn random_persona(seed: u64) -> Persona {
         }
         if random.below(4) == 0 {
             made = made.timeout_ms(100);
+        }
+        if random.below(3) == 0 {
+            made = made.approval("May {index} be?");
+        }
+        if random.below(3) == 0 {
+            made = made.writes("n", "state.n + 1").writes(&name, "result");
         }
         agent = agent.tool(made.attempts(1 + u32::try_from(random.below(2)).unwrap(), 50));
     }
@@ -144,6 +153,34 @@ fn random_model(
     })
 }
 
+/// A client that offers a tool, and people, who answer anything, decided by what they are asked.
+fn random_outside(options: TestOptions, seed: u64) -> TestOptions {
+    let schema = json!({"type": "object"});
+    let offered = Tool { name: "offered".into(), description: String::new(), input_schema: schema };
+    let context = vec![ContextEntry { description: "seed".into(), value: seed.to_string() }];
+    options
+        .offer(vec![offered], context, Some(json!({"n": 0})))
+        .client(move |call| {
+            let mut random = Random::of(seed, &format!("client {:?}", call.at));
+            let value = match random.below(4) {
+                0 => Err(Failure::business(ErrorCode::ExecutionFailed, "the client cannot")),
+                1 => Err(Failure::infrastructure(InfrastructureKind::Network, "the client is away")),
+                _ => Ok(json!({"by": "client"})),
+            };
+            Some(Timed { delay: Duration::from_millis(random.between(0, 200)), value })
+        })
+        .person(move |question| {
+            let mut random = Random::of(seed, &format!("person {:?}", question.at));
+            let value = match random.below(4) {
+                0 => ApprovalVerdict::Declined { reason: "no".into() },
+                1 => ApprovalVerdict::Approved { input: Some(json!({"index": 7})) },
+                2 if random.below(3) == 0 => ApprovalVerdict::Approved { input: Some(json!("unfit")) },
+                _ => ApprovalVerdict::Approved { input: None },
+            };
+            Some(Timed { delay: Duration::from_millis(random.between(0, 500)), value })
+        })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -151,7 +188,7 @@ proptest! {
     fn any_tools_any_script_any_order_keep_every_invariant(shape in any::<u64>(), script in any::<u64>(), seed in any::<u64>()) {
         let agent = random_persona(shape);
         let held = |crash: bool| {
-            let options = TestOptions::new(random_model(script)).seed(seed);
+            let options = random_outside(TestOptions::new(random_model(script)).seed(seed), script);
             let options = if crash { options.crashing() } else { options };
             run_test_conversation(&agent, ["one", "two", "three"], options).unwrap()
         };

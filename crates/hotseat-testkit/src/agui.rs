@@ -54,6 +54,11 @@ impl Input {
         if body.get("method").is_some() {
             body = body["body"].take();
         }
+        Input::of(body)
+    }
+
+    /// Reads a `RunAgentInput`.
+    pub fn of(body: Value) -> Result<Input, String> {
         let id = |name: &str| match body.get(name) {
             Some(Value::String(id)) => Ok(id.clone()),
             Some(other) => Err(format!("`{name}` is not a string: {other}")),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::agui::{Input, Run};
+use crate::doors;
 use crate::reply::Reply;
 use crate::request::Request;
 
@@ -114,10 +115,13 @@ const TOOLS: [&str; 9] = [
 /// Starts the id of an interrupt; the id of the call that waits for approval follows.
 const APPROVAL: &str = "approve-";
 
-/// Answers one request: `GET /health`, or the start of a run by `POST` to any path.
+/// Answers one request: `GET /health`, or a `POST`: chat completions and `/chat` where these are asked for, otherwise
+/// the start of a run of AG-UI.
 pub fn reply(request: &Request, fault: Fault) -> Reply {
     match (request.method.as_str(), request.path.as_str()) {
         ("GET", "/health") => Reply::text(200, "ok"),
+        ("POST", path) if path.ends_with("/chat/completions") => doors::completions(request, fault),
+        ("POST", "/chat") => doors::chat(request, fault),
         ("POST", _) => match Input::read(request) {
             Ok(input) => converse(&input, fault).reply(),
             Err(why) => Reply::json(422, &json!({ "error": why })),
@@ -145,7 +149,7 @@ enum Decision {
 }
 
 /// Decides and acts until there is something to say or somebody else has to answer.
-fn converse(input: &Input, fault: Fault) -> Run {
+pub(crate) fn converse(input: &Input, fault: Fault) -> Run {
     let mut run = Run::new(input).started();
     let mut results: Vec<String> =
         input.tool_results_since_last_user().into_iter().map(|result| result.content).collect();

@@ -3,6 +3,7 @@
 //!
 //! * [`FakeAgent`] plays the [`Reply`] that a test's function gives for each [`Request`].
 //! * [`agui`] writes AG-UI runs as replies and reads AG-UI requests.
+//! * [`completions`] writes chat completions as replies.
 //! * [`checkout`] is an example agent under test; the binary `checkout-agent` serves it.
 //! * [`Workspace`] is a temporary folder in which a program runs with a clean environment (on Unix).
 //!
@@ -14,6 +15,8 @@
 
 pub mod agui;
 pub mod checkout;
+pub mod completions;
+pub mod doors;
 mod fake_agent;
 mod http;
 mod redact;

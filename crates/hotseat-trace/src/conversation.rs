@@ -52,12 +52,25 @@ pub struct Turn {
     pub run_error: Option<ErrorInfo>,
     /// What the agent says its runs cost, one entry a run.
     pub usage: Vec<Value>,
+    /// Why the agent's last reply ends where it does, in its word.
+    pub finish_reason: Option<Arc<str>>,
+    /// What the agent said of whether it waits for an input of the user; none where it said nothing.
+    pub awaiting: Option<Awaiting>,
     /// What a person should know about the protocol.
     pub notes: Vec<String>,
     /// The state the agent shared, as last seen in this turn.
     pub state: Option<Arc<Value>>,
     /// What its last run returned, where a protocol has that.
     pub result: Option<Value>,
+}
+
+/// What an agent said of whether it waits for an input of the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Awaiting {
+    /// Whether it waits.
+    pub awaiting: bool,
+    /// What it waits for, in its words.
+    pub hint: Option<String>,
 }
 
 /// How a turn ended.
@@ -246,6 +259,10 @@ impl Conversation {
             Payload::AgentRunFinished(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.usage.extend(p.usage.clone());
                 turn.result.clone_from(&p.result);
+                turn.finish_reason.clone_from(&p.finish_reason);
+            }),
+            Payload::AwaitingInput(p) => self.in_turn(&p.turn_id, |turn| {
+                turn.awaiting = Some(Awaiting { awaiting: p.awaiting, hint: p.hint.clone() });
             }),
             Payload::AgentRunFailed(p) => {
                 self.in_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
@@ -396,6 +413,8 @@ impl Turn {
             interrupts: Vec::new(),
             run_error: None,
             usage: Vec::new(),
+            finish_reason: None,
+            awaiting: None,
             notes: Vec::new(),
             state: None,
             result: None,

@@ -23,7 +23,7 @@ mod verdict;
 mod verify;
 
 pub use conversation::{
-    Conversation, Interrupt, Message, Reasoning, Scope, ToolCall, ToolResult, Turn, TurnOutcome,
+    Awaiting, Conversation, Interrupt, Message, Reasoning, Scope, ToolCall, ToolResult, Turn, TurnOutcome,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use invariants::{InvariantOptions, Violation, assert_conversation_invariants, check_invariants};

@@ -77,6 +77,13 @@ pub(crate) const RULES: &[OrderRule] = &[
     ),
     rule("turn.async_tracked < turn.async_completed", Demand::Needed(async_tracked, async_completed)),
     rule("tool outcome < turn.async_completed", Demand::Needed(tool_outcome, async_completed)),
+    rule("tool.invoked < interrupt.raised", Demand::Needed(tool_invoked, asked_for_call)),
+    rule("interrupt.raised < interrupt.answered", Demand::Paired(asked, answered)),
+    rule(
+        "no llm.call.started between interrupt.raised and interrupt.answered",
+        Demand::NoneBetween(asking_turn, answered_turn, llm_started),
+    ),
+    rule("interrupt.answered < turn.waiting or turn.async_tracked", Demand::IfBoth(answered, taken_up)),
     rule("tool.invoked < agent.call.started", Demand::Needed(tool_invoked, agent_started)),
     rule("agent.call.started < agent.call.context", Demand::Needed(agent_started, agent_context)),
     rule("agent.call.context < turn.waiting or turn.async_tracked", Demand::IfBoth(agent_context, taken_up)),
@@ -235,6 +242,11 @@ points! {
     taken_up: TurnWaiting | AsyncTracked => |p| Some(p.operation_id.to_string());
     async_tracked: AsyncTracked => |p| Some(p.operation_id.to_string());
     async_completed: AsyncCompleted => |p| Some(p.operation_id.to_string());
+    asked: InterruptRaised => |p| Some(p.interrupt_id.to_string());
+    asked_for_call: InterruptRaised => |p| p.tool_call_id.as_ref().map(ToString::to_string);
+    asking_turn: InterruptRaised => |p| Some(p.turn_id.to_string());
+    answered: InterruptAnswered => |p| Some(p.interrupt_id.to_string());
+    answered_turn: InterruptAnswered => |p| Some(p.turn_id.to_string());
     task_started: TaskStarted => |p| Some(p.run_id.to_string());
     workflow_started: WorkflowStarted => |p| Some(p.run_id.to_string());
     agent_started: AgentCallStarted => |p| Some(p.call_id.to_string());

@@ -7,7 +7,7 @@ use std::path::Path;
 const ARROWS: &[(&str, &[&str])] = &[
     ("checks", &[]),
     ("session", &["adapters", "cases", "checks", "process"]),
-    ("adapters", &["session"]),
+    ("adapters", &["process", "session"]),
     ("cases", &["checks", "session"]),
     ("config", &["adapters", "cases", "process", "session"]),
     ("run", &["adapters", "cases", "checks", "config", "session"]),

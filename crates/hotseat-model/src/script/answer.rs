@@ -1,17 +1,20 @@
 //! Finds the rule that answers a request.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use hotseat_document::{Diagnostic, Diagnostics, Source, shorten, yaml};
+
 use super::builder::ScriptBuilder;
 use super::compiled::{Compiled, RuleId};
 use super::condition::Found;
-use super::place::{Mistake, Mistakes, ScriptError};
+use super::mistakes::Mistakes;
+use super::read;
+use super::surrogates::without_surrogates;
 use super::template::Templates;
-use super::tree::shorten;
 use super::used::Used;
-use super::{read, yaml};
 use crate::{ErrorKind, Message, ModelError, PureModel, Reply, Request, Timed};
 
 /// How many rules an error shows that nearly fit.
@@ -35,14 +38,24 @@ impl Script {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn parse(file: &str, text: &str) -> Result<Script, ScriptError> {
-        let mut mistakes = Mistakes::default();
-        let root = yaml::parse(&Arc::from(file), text, &mut mistakes);
-        let builder = match root {
-            Some(root) => read::script(&root, file, &mut mistakes),
-            None => ScriptBuilder::new(file),
+    pub fn parse(file: &str, text: &str) -> Result<Script, Diagnostics> {
+        Script::read(&Source::new(file, text, 1))
+    }
+
+    /// Reads a script from the text of a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(source: &Arc<Source>) -> Result<Script, Diagnostics> {
+        // JSON is read as the YAML that it is.
+        let joined = match without_surrogates(&source.text) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Some(Source::new(Arc::clone(&source.name), text, source.first_line)),
         };
-        let script = builder.compile(&mut mistakes);
+        let source = joined.as_ref().unwrap_or(source);
+        let node = yaml::parse(source)?;
+        let mut mistakes = Mistakes::default();
+        let script = read::script(&node, source, &mut mistakes).compile(&mut mistakes);
         mistakes.or(script)
     }
 
@@ -50,12 +63,10 @@ impl Script {
     ///
     /// # Errors
     /// When the file cannot be read, or everything that is wrong with it.
-    pub fn load(path: &Path) -> Result<Script, ScriptError> {
+    pub fn load(path: &Path) -> Result<Script, Diagnostics> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let message = format!("{file} cannot be read: {error}");
-            ScriptError { mistakes: vec![Mistake { place: None, rule: None, message }] }
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Diagnostic::new(format!("{file} cannot be read: {error}")))?;
         Script::parse(&file, &text)
     }
 

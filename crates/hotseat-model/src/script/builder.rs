@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use hotseat_document::{Diagnostics, Value};
+
+use super::Script;
 use super::compiled::{Answer, Call, Compiled, Failure, RuleId, Speech, Words};
 use super::condition::{self, Condition};
-use super::place::{Mistakes, ScriptError};
+use super::mistakes::Mistakes;
 use super::rule::{Rule, WrittenError, WrittenReply};
 use super::template::{Templates, VARIABLES};
-use super::{Script, tree};
 use crate::ErrorKind;
 
 /// Collects the rules of a script.
@@ -41,7 +43,7 @@ impl ScriptBuilder {
     ///
     /// # Errors
     /// Everything that is wrong with the rules.
-    pub fn build(self) -> Result<Script, ScriptError> {
+    pub fn build(self) -> Result<Script, Diagnostics> {
         let mut mistakes = Mistakes::default();
         if self.rules.is_empty() {
             mistakes.add(None, "a script needs at least one rule");
@@ -95,7 +97,7 @@ fn rule(
         }
         (None, None) => {
             // A rule that is wrong already may have meant one of them.
-            if !mistakes.concern_rule() {
+            if !mistakes.concern_rule(written.place.as_ref()) {
                 mistakes.add(written.place.as_ref(), "a rule needs `reply` or `error`");
             }
             Answer::Reply(Speech::default())
@@ -149,12 +151,12 @@ fn speech(
     };
     let reasoning = written.reasoning.as_ref().map(|text| templates.text(text, captures, mistakes));
     let calls = written.tool_calls.iter().map(|call| {
-        if call.name.is_empty() {
+        if call.name.is_empty() && !mistakes.within(call.place.as_ref()) {
             mistakes.add(call.place.as_ref(), "a tool call needs the name of a tool");
         }
         // A text is no template: it stands for what a model wrote that is not JSON.
-        let arguments = match &call.arguments.content {
-            tree::Content::Text(_) => super::template::Tree::Plain(call.arguments.clone().into()),
+        let arguments = match &call.arguments.node.value {
+            Value::String(_) => super::template::Tree::Plain(call.arguments.node.to_json()),
             _ => templates.tree(&call.arguments, captures, mistakes),
         };
         Call { name: call.name.clone(), id: call.id.clone(), arguments }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_document::Place;
+
 use super::condition::{Condition, Found};
-use super::place::Place;
 use super::template::{Context, Templates, Text, Tree};
 use crate::{ErrorKind, ModelError, Reply, Request, StopReason, ToolCall, Usage};
 

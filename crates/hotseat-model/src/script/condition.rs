@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use hotseat_document::shorten;
+
+use super::mistakes::Mistakes;
 use super::pattern::Pattern;
-use super::place::Mistakes;
 use super::rule::Conditions;
-use super::tree::shorten;
 use crate::{Message, Request, ToolResult};
 
 /// One condition.

@@ -6,12 +6,12 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use hotseat_document::{Place, shorten};
 use regex::Regex;
 use regex_syntax::hir::{Hir, HirKind};
 
-use super::place::Mistakes;
+use super::mistakes::Mistakes;
 use super::rule::Written;
-use super::tree::shorten;
 
 /// Longer patterns, and those that count repetitions, are made at once: only they can be too large to be made.
 const SHORT: usize = 200;
@@ -29,20 +29,30 @@ impl Pattern {
     pub(super) fn read(written: &Written<String>, key: &str, mistakes: &mut Mistakes) -> Option<Pattern> {
         let (source, place) = (&written.value, written.place.as_ref());
         if source.is_empty() {
+            if mistakes.within(place) {
+                return None;
+            }
             mistakes.add(place, format!("the pattern of `{key}` is empty and would match everything"));
             return None;
         }
-        let mut wrong = |error: &dyn fmt::Display| {
+        let mut wrong = |place: Option<&Place>, error: &dyn fmt::Display| {
             // The crate draws the pattern with a mark below; the last line says what is wrong.
             let said = error.to_string();
             let reason = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
             let pattern = shorten(source);
             mistakes.add(place, format!("`{key}` is not a regular expression: /{pattern}/: {reason}"));
         };
-        let hir = regex_syntax::parse(source).map_err(|error| wrong(&error)).ok()?;
+        let hir = match regex_syntax::parse(source) {
+            Ok(hir) => hir,
+            Err(error) => {
+                let part = place.map(|place| place.within(source, span(&error).unwrap_or(0..source.len())));
+                wrong(part.as_ref(), &error);
+                return None;
+            }
+        };
         let pattern = Pattern { source: source.clone(), names: names(&hir), regex: OnceLock::new() };
         if source.len() > SHORT || source.contains('{') {
-            let regex = Regex::new(source).map_err(|error| wrong(&error)).ok()?;
+            let regex = Regex::new(source).map_err(|error| wrong(place, &error)).ok()?;
             pattern.regex.get_or_init(|| Some(regex));
         }
         Some(pattern)
@@ -56,6 +66,16 @@ impl Pattern {
     pub(super) fn matches(&self, text: &str) -> bool {
         self.regex().is_some_and(|regex| regex.is_match(text))
     }
+}
+
+/// The part of a pattern that an error is about, in bytes.
+fn span(error: &regex_syntax::Error) -> Option<std::ops::Range<usize>> {
+    let span = match error {
+        regex_syntax::Error::Parse(error) => error.span(),
+        regex_syntax::Error::Translate(error) => error.span(),
+        _ => return None,
+    };
+    Some(span.start.offset..span.end.offset)
 }
 
 /// The names of the groups of an expression, in order.

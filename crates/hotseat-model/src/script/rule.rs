@@ -1,11 +1,11 @@
 //! A rule as it is written, in code or in a file. Nothing of it is checked yet.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use hotseat_document::{Node, Place, Source};
 use serde_json::Value;
 
-use super::place::Place;
-use super::tree::Node;
 use crate::{ErrorKind, StopReason, Usage};
 
 /// One rule of a script: when it applies, and what the model then answers.
@@ -21,7 +21,7 @@ use crate::{ErrorKind, StopReason, Usage};
 ///     .rule(Rule::new().user("refund order (?<order>\\d+)").call_tool("refund", json!({"order": "{{ order }}"})))
 ///     .rule(Rule::new().tool_result("refund").say("Order {{ result.order }} is refunded."))
 ///     .build()?;
-/// # Ok::<(), hotseat_model::script::ScriptError>(())
+/// # Ok::<(), hotseat_document::Diagnostics>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rule {
@@ -41,6 +41,20 @@ pub struct Rule {
 pub(super) struct Written<T> {
     pub(super) value: T,
     pub(super) place: Option<Place>,
+}
+
+/// A JSON value whose texts may be templates, and where it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct WrittenTree {
+    pub(super) node: Node,
+    /// None for what was built in code.
+    pub(super) source: Option<Arc<Source>>,
+}
+
+impl From<Value> for WrittenTree {
+    fn from(value: Value) -> Self {
+        WrittenTree { node: value.into(), source: None }
+    }
 }
 
 impl<T> From<T> for Written<T> {
@@ -77,7 +91,7 @@ pub(super) struct ResultCondition {
 pub(super) struct WrittenReply {
     pub(super) text: Option<Written<String>>,
     /// The text as a JSON value.
-    pub(super) json: Option<Node>,
+    pub(super) json: Option<WrittenTree>,
     pub(super) reasoning: Option<Written<String>>,
     pub(super) tool_calls: Vec<WrittenCall>,
     pub(super) stop: Option<StopReason>,
@@ -89,7 +103,7 @@ pub(super) struct WrittenCall {
     pub(super) place: Option<Place>,
     pub(super) name: String,
     pub(super) id: Option<String>,
-    pub(super) arguments: Node,
+    pub(super) arguments: WrittenTree,
 }
 
 #[derive(Debug, Clone, PartialEq)]

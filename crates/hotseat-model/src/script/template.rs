@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
+use hotseat_document::{Diagnostic, Node, Place, Source, nearest, shorten};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde_json::Value;
 
 use super::condition::{Found, new_results};
-use super::fields::{listed, nearest};
-use super::place::{Mistakes, Place};
-use super::rule::Written;
-use super::tree::{Content, Node};
+use super::mistakes::Mistakes;
+use super::rule::{Written, WrittenTree};
 use crate::{Message, Request, ToolResult};
 
 /// What every template can name. Some have no value in some requests; to use them there is an error.
@@ -101,41 +101,54 @@ impl Templates {
                     .map(|template| template.undeclared_variables(false));
                 self.check_variables(used.unwrap_or_default(), captures, place, mistakes);
             }
-            Err(error) => mistakes.add(place, format!("this template cannot be read: {}", words(&error))),
+            Err(error) => unreadable(&error, source, place, mistakes),
         }
         Text::Template(source.clone())
     }
 
     /// Compiles the texts of a value.
-    pub(super) fn tree(&mut self, node: &Node, captures: &BTreeSet<String>, mistakes: &mut Mistakes) -> Tree {
-        match &node.content {
-            Content::Null | Content::Bool(_) | Content::Number(_) => Tree::Plain(node.clone().into()),
-            Content::Text(text) => match expression(text) {
-                Some(source) => {
-                    match self.environment.compile_expression(source) {
-                        Ok(compiled) => {
-                            let used = compiled.undeclared_variables(false);
-                            self.check_variables(used, captures, node.place.as_ref(), mistakes);
-                        }
-                        Err(error) => {
-                            let message = format!("this template cannot be read: {}", words(&error));
-                            mistakes.add(node.place.as_ref(), message);
-                        }
+    pub(super) fn tree(
+        &mut self,
+        written: &WrittenTree,
+        captures: &BTreeSet<String>,
+        mistakes: &mut Mistakes,
+    ) -> Tree {
+        self.node(&written.node, written.source.as_ref(), captures, mistakes)
+    }
+
+    fn node(
+        &mut self,
+        node: &Node,
+        file: Option<&Arc<Source>>,
+        captures: &BTreeSet<String>,
+        mistakes: &mut Mistakes,
+    ) -> Tree {
+        match &node.value {
+            hotseat_document::Value::Null
+            | hotseat_document::Value::Bool(_)
+            | hotseat_document::Value::Number(_) => Tree::Plain(node.to_json()),
+            hotseat_document::Value::String(text) => {
+                let place = file.map(|file| node.place(file));
+                let Some(source) = expression(text) else {
+                    let written = Written { value: text.clone(), place };
+                    return Tree::Text(self.text(&written, captures, mistakes));
+                };
+                match self.environment.compile_expression(source) {
+                    Ok(compiled) => {
+                        let used = compiled.undeclared_variables(false);
+                        self.check_variables(used, captures, place.as_ref(), mistakes);
                     }
-                    Tree::Expression(source.to_owned())
+                    Err(error) => unreadable(&error, source, place.as_ref(), mistakes),
                 }
-                None => {
-                    let written = Written { value: text.clone(), place: node.place.clone() };
-                    Tree::Text(self.text(&written, captures, mistakes))
-                }
-            },
-            Content::List(nodes) => {
-                Tree::List(nodes.iter().map(|node| self.tree(node, captures, mistakes)).collect())
+                Tree::Expression(source.to_owned())
             }
-            Content::Map(entries) => Tree::Map(
+            hotseat_document::Value::List(nodes) => {
+                Tree::List(nodes.iter().map(|node| self.node(node, file, captures, mistakes)).collect())
+            }
+            hotseat_document::Value::Map(entries) => Tree::Map(
                 entries
                     .iter()
-                    .map(|entry| (entry.key.clone(), self.tree(&entry.value, captures, mistakes)))
+                    .map(|entry| (entry.key.text.clone(), self.node(&entry.value, file, captures, mistakes)))
                     .collect(),
             ),
         }
@@ -153,11 +166,12 @@ impl Templates {
         let unknown: BTreeSet<String> =
             used.into_iter().filter(|name| !known.contains(&name.as_str()) && !is_function(name)).collect();
         for name in unknown {
-            let advice = match nearest(&name, &known) {
+            let advice = match nearest(&name, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are {}", listed(&known)),
+                None => format!("there are `{}`", known.join("`, `")),
             };
-            mistakes.add(place, format!("this template uses `{name}`, which nothing defines; {advice}"));
+            let mistake = Diagnostic::new(format!("this template uses `{name}`, which nothing defines"));
+            mistakes.push(place, mistake.help(advice));
         }
     }
 
@@ -293,6 +307,15 @@ fn expression(text: &str) -> Option<&str> {
     is_alone.then(|| inside.trim_matches('-'))
 }
 
+fn unreadable(error: &minijinja::Error, source: &str, place: Option<&Place>, mistakes: &mut Mistakes) {
+    let line = error.line().and_then(|line| source.lines().nth(line.checked_sub(1)?));
+    let part = place.zip(line).map(|(place, line)| {
+        let start = line.as_ptr() as usize - source.as_ptr() as usize;
+        place.within(source, start..start + line.len())
+    });
+    mistakes.add(part.as_ref().or(place), format!("this template cannot be read: {}", words(error)));
+}
+
 /// An error of the template engine without the name of the template, which is its whole text.
 fn words(error: &minijinja::Error) -> String {
     match error.detail() {
@@ -302,7 +325,7 @@ fn words(error: &minijinja::Error) -> String {
 }
 
 fn failed(source: &str, error: &minijinja::Error) -> String {
-    let source = super::tree::shorten(source.trim());
+    let source = shorten(source.trim());
     match error.kind() {
         minijinja::ErrorKind::UndefinedError => format!("{source:?} uses what this request does not have"),
         _ => format!("{source:?}: {}", words(error)),

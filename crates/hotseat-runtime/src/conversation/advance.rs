@@ -76,7 +76,11 @@ fn assemble(
         attempt,
     };
     let workflow = definitions.context_workflow(persona);
-    Decision::DispatchContextAssembly { at, workflow, input: context::assembly_input(state, turn, persona) }
+    Decision::DispatchContextAssembly {
+        at,
+        workflow,
+        input: context::assembly_input(state, definitions, turn, persona),
+    }
 }
 
 fn extract(definitions: &Definitions, turn: &Turn, persona: &Persona, attempt: u32) -> Decision {

@@ -7,22 +7,22 @@ use hotseat_model::{Message as ModelMessage, Reply, Usage};
 use hotseat_trace::{
     AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, AssistantMessage,
     AsyncCancelled, AsyncCompleted, ContextAssembled, ConversationClosed, ConversationCreated, ErrorInfo,
-    HookFailed, HookStarted, InputIgnored, InvocationMode, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
-    MemoryExtracted, MoveCall, MoveRecorded, MoveResult, Origin, ParticipantAdded, ParticipantRemoved,
-    Payload, ToolCompleted, ToolFailed, ToolInvocation, ToolRetry, TurnCompletion, TurnFailed, TurnOperation,
-    TurnStart, UserMessage,
+    HookFailed, HookStarted, InputIgnored, InterruptAnswered, InterruptRaised, InvocationMode,
+    LlmCallCompleted, LlmCallFailed, LlmCallStarted, MemoryExtracted, MoveCall, MoveRecorded, MoveResult,
+    Origin, ParticipantAdded, ParticipantRemoved, Payload, StateSnapshot, ToolArguments, ToolCompleted,
+    ToolFailed, ToolInvocation, ToolRetry, TurnCompletion, TurnFailed, TurnOperation, TurnStart, UserMessage,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::state::{Answer, Operation, OperationStatus, Phase, Slot, Turn, TurnEnd, Work};
 use super::{
-    Caller, ConversationStatus, Decision, Effect, EffectKey, Fault, HookAddress, HookKind, Message, Millis,
-    ModelAddress, MoveDraft, NextStep, OperationAddress, Role, State, Step, TimerKey, TimerKind, context,
-    react,
+    ApprovalVerdict, Caller, ConversationStatus, Decision, Effect, EffectKey, Fault, HookAddress, HookKind,
+    Message, Millis, ModelAddress, MoveDraft, NextStep, Offer, OperationAddress, Role, State, Step, TimerKey,
+    TimerKind, context, react,
 };
 use crate::definition::{Definitions, Limits};
 use crate::failure::{Failure, InfrastructureKind};
-use crate::ids::{AgentId, CallId, ConversationId, MessageId, MoveId, TurnId};
+use crate::ids::{CallId, ConversationId, MessageId, MoveId, TurnId};
 
 pub(super) fn apply(
     state: &mut State,
@@ -153,8 +153,10 @@ pub(super) fn apply(
         }
         Decision::CallLlm { at, request, last } => {
             let profile = profile(definitions, state, &at.turn)?;
+            let agent = active(state, &at.turn)?.agent.clone();
+            let has_tools = state.tools(definitions, &agent).next().is_some();
             let turn = active(state, &at.turn)?;
-            let offers_fewer = *last && at.attempt == 1 && has_tools(definitions, &turn.agent);
+            let offers_fewer = *last && at.attempt == 1 && has_tools;
             turn.issues.move_limit_reached |= offers_fewer;
             if at.attempt == 1 {
                 // Where requests are built once a turn, the model is told here what it has not been told.
@@ -265,6 +267,73 @@ pub(super) fn apply(
             let (turn_id, call_id, agent_id) = (turn.0.clone(), call.0.clone(), agent.0.clone());
             out.event(AgentCallStarted { turn_id, call_id, agent_id, mode: *mode });
         }
+        Decision::DispatchClient { turn, call, tool, input, given, is_async } => {
+            let made = (tool, Work::Client, input, given, *is_async);
+            dispatch(state, definitions, now, turn, call, made, &mut out)?;
+        }
+        Decision::AskApproval { turn, call, tool, work, input, is_async, reasoning, message } => {
+            // What the target is given shows when the person has agreed: the input may change until then.
+            begin(state, now, turn, call, (tool, work.clone(), input, &Value::Null, *is_async), &mut out)?;
+            let entry = active(state, turn)?;
+            if let Phase::Waiting { open } = &mut entry.phase {
+                open.insert(call.clone());
+            }
+            let operation = operation(entry, call)?;
+            operation.status = OperationStatus::AwaitingApproval;
+            operation.reasoning.clone_from(reasoning);
+            let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
+            out.event(InterruptRaised {
+                turn_id: turn.0.clone(),
+                interrupt_id: call.0.clone(),
+                reason: Some("tool_approval".to_string()),
+                message: Some(message.clone()),
+                tool_call_id: Some(call.0.clone()),
+                value: json!({"toolName": tool, "input": input}),
+            });
+            let (tool, input, message) = (tool.clone(), input.clone(), message.clone());
+            out.effect(state, Effect::AskApproval { at, tool, input, message });
+        }
+        Decision::AnswerApproval { turn, call, verdict } => {
+            let entry = active(state, turn)?;
+            let operation = operation(entry, call)?;
+            let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
+            let answer = match verdict {
+                ApprovalVerdict::Approved { input: None } => json!({"approved": true}),
+                ApprovalVerdict::Approved { input: Some(input) } => json!({"approved": true, "input": input}),
+                ApprovalVerdict::Declined { reason } => json!({"approved": false, "reason": reason}),
+            };
+            out.event(interrupt_answered(turn, call, "resolved", Some(answer)));
+            if let ApprovalVerdict::Approved { input: Some(input) } = verdict {
+                operation.input = input.clone();
+                let tool = operation.tool.clone();
+                entry
+                    .notices
+                    .push(format!("Operation {call} ({tool}) was approved with another input: {input}"));
+                let (turn_id, tool_call_id) = (turn.0.clone(), call.0.clone());
+                out.event(ToolArguments { turn_id, tool_call_id, input: Some(input.clone()), text: None });
+            }
+            state.outstanding.remove(&EffectKey::Approval(at));
+        }
+        Decision::LeaveApproval { turn, call } => {
+            let entry = active(state, turn)?;
+            let Phase::Waiting { open } = &mut entry.phase else {
+                return fault(format!("turn {turn} waits for nothing"));
+            };
+            open.remove(call);
+            if open.is_empty() {
+                entry.phase = Phase::Ready;
+            }
+        }
+        Decision::AcceptOffer { tools, context, state: shared } => {
+            state.offer = Offer { tools: tools.clone(), context: context.clone() };
+            if let Some(shared) = shared {
+                state.shared = shared.clone();
+            }
+        }
+        Decision::ChangeState { turn, state: shared } => {
+            state.shared = shared.clone();
+            out.event(StateSnapshot { turn_id: turn.0.clone(), state: shared.clone() });
+        }
         Decision::AddParticipant { participant, by } => {
             if state.takes_part(participant) {
                 return Ok(());
@@ -310,8 +379,9 @@ pub(super) fn apply(
                 let operation = operation(entry, call)?;
                 (operation.attempt, operation.tool.clone())
             };
+            let agent = entry.agent.clone();
             let max_attempts =
-                tool_retry(definitions, &entry.agent, &tool).map_or(1, |retry| retry.max_attempts);
+                state.tool(definitions, &agent, &tool).map_or(1, |tool| tool.retry.max_attempts);
             operation_settled(state, turn, call, attempt);
             out.event(ToolRetry {
                 turn_id: turn.0.clone(),
@@ -327,8 +397,8 @@ pub(super) fn apply(
             send(state, definitions, now, turn, call, &mut out)?;
         }
         Decision::StopOperation { turn, call } => {
-            let attempt = operation(active(state, turn)?, call)?.attempt;
-            out.step.effects.push(Effect::CancelRun { run: call.run(attempt) });
+            let stopped = operation(active(state, turn)?, call)?;
+            out.step.effects.push(stopping(turn, stopped));
         }
         Decision::CompleteOperation { turn, call, result } => {
             complete(state, now, turn, call, result, &mut out)?;
@@ -361,12 +431,15 @@ pub(super) fn apply(
         Decision::CancelOperation { turn, call, reason } => {
             let entry = active(state, turn)?;
             let operation = operation(entry, call)?;
+            out.step.effects.push(stopping(turn, operation));
+            if operation.status == OperationStatus::AwaitingApproval {
+                out.event(interrupt_answered(turn, call, "cancelled", None));
+            }
             operation.status = OperationStatus::Cancelled;
             operation.completed_at = Some(now);
             let attempt = operation.attempt;
             operation_settled(state, turn, call, attempt);
             state.timers.remove(&key(turn, TimerKind::OperationRetry(call.clone())));
-            out.step.effects.push(Effect::CancelRun { run: call.run(attempt) });
             let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
             out.event(AsyncCancelled { turn_id, operation_id, reason: reason.clone() });
         }
@@ -489,6 +562,7 @@ fn model_settled(state: &mut State, at: &ModelAddress) {
 
 fn operation_settled(state: &mut State, turn: &TurnId, call: &CallId, attempt: u32) {
     let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt };
+    state.outstanding.remove(&EffectKey::Approval(at.clone()));
     state.outstanding.remove(&EffectKey::Operation(at));
     state.timers.remove(&key(turn, TimerKind::OperationDeadline(call.clone())));
 }
@@ -518,22 +592,24 @@ fn profile(definitions: &Definitions, state: &State, turn: &TurnId) -> Result<Ar
         .ok_or_else(|| Fault { message: "the agent is gone".to_string() })
 }
 
-fn has_tools(definitions: &Definitions, agent: &AgentId) -> bool {
-    definitions.agent(agent).is_some_and(|agent| !agent.persona.tools.is_empty())
+/// What ends the work for an operation, wherever it is done.
+fn stopping(turn: &TurnId, operation: &Operation) -> Effect {
+    let (call, attempt) = (operation.call.clone(), operation.attempt);
+    if operation.status == OperationStatus::AwaitingApproval || operation.work == Work::Client {
+        Effect::TakeBack { at: OperationAddress { turn: turn.clone(), call, attempt } }
+    } else {
+        Effect::CancelRun { run: call.run(attempt) }
+    }
 }
 
-fn tool_retry(
-    definitions: &Definitions,
-    agent: &AgentId,
-    tool: &str,
-) -> Option<crate::definition::ToolRetry> {
-    let persona = &definitions.agent(agent)?.persona;
-    persona.tools.iter().find(|known| known.name == tool).map(|tool| tool.retry)
-}
-
-/// How long one attempt at an operation may take.
-pub(super) fn time_limit(definitions: &Definitions, turn: &Turn, operation: &Operation) -> Option<u64> {
-    tool_retry(definitions, &turn.agent, &operation.tool).and_then(|retry| retry.timeout_ms)
+fn interrupt_answered(
+    turn: &TurnId,
+    call: &CallId,
+    status: &str,
+    payload: Option<Value>,
+) -> InterruptAnswered {
+    let (turn_id, interrupt_id) = (turn.0.clone(), call.0.clone());
+    InterruptAnswered { turn_id, interrupt_id, status: status.into(), payload }
 }
 
 /// The reply joins what the model has seen, with ids of calls that are unique in the trace.
@@ -585,16 +661,36 @@ fn record_move(turn: &mut Turn, draft: &MoveDraft, out: &mut Out<'_>) {
 
 type Made<'d> = (&'d String, Work, &'d Value, &'d Value, bool);
 
+/// A call is made. One that a person was asked about has begun already.
 fn dispatch(
     state: &mut State,
     definitions: &Definitions,
     now: Millis,
     turn: &TurnId,
     call: &CallId,
+    made: Made<'_>,
+    out: &mut Out<'_>,
+) -> Result<(), Fault> {
+    match active(state, turn)?.operation_mut(call) {
+        Some(approved) => {
+            approved.given = made.3.clone();
+            approved.status = OperationStatus::Pending;
+        }
+        None => begin(state, now, turn, call, made, out)?,
+    }
+    send(state, definitions, now, turn, call, out)
+}
+
+/// A call begins.
+fn begin(
+    state: &mut State,
+    now: Millis,
+    turn: &TurnId,
+    call: &CallId,
     (tool, work, input, given, is_async): Made<'_>,
     out: &mut Out<'_>,
 ) -> Result<(), Fault> {
-    let (target_type, target_id, invocation_mode) = context::target_words(&work);
+    let (target_type, target_id, invocation_mode) = context::target_words(&work, tool);
     let root_agent = state.agent.clone();
     let entry = active(state, turn)?;
     let subagent = (entry.agent != root_agent).then(|| entry.agent.0.clone());
@@ -626,7 +722,7 @@ fn dispatch(
         subagent,
         invocation_mode,
     }));
-    send(state, definitions, now, turn, call, out)
+    Ok(())
 }
 
 /// Asks for what an operation needs, for its current attempt.
@@ -643,7 +739,7 @@ fn send(
     let operation = operation(entry, call)?.clone();
     let at = entry.address(&operation);
     let input = operation.given;
-    let limit = tool_retry(definitions, &agent, &operation.tool).and_then(|retry| retry.timeout_ms);
+    let limit = state.tool(definitions, &agent, &operation.tool).and_then(|tool| tool.retry.timeout_ms);
     if let Some(limit) = limit {
         timer(state, turn, TimerKind::OperationDeadline(call.clone()), now + limit);
     }
@@ -654,6 +750,7 @@ fn send(
             let caller = Caller::Agent { agent_id: agent, turn_id: turn.clone() };
             Effect::RunAgent { at, agent: called, mode, caller, input, depth }
         }
+        Work::Client => Effect::AskClient { at, tool: operation.tool, input },
     };
     out.effect(state, effect);
     Ok(())
@@ -669,18 +766,19 @@ fn complete(
 ) -> Result<(), Fault> {
     let entry = active(state, turn)?;
     let outcome = react::outcome(call, result);
-    let (attempt, is_async, tool, is_agent) = {
+    let (attempt, goes_on, tool, is_agent) = {
         let operation = operation(entry, call)?;
+        let was_asked = operation.status != OperationStatus::AwaitingApproval;
         operation.outcome = Some(outcome.clone());
         operation.completed_at = Some(now);
         operation.status = if result.is_ok() { OperationStatus::Completed } else { OperationStatus::Failed };
-        let is_agent = matches!(operation.work, Work::Agent(..));
-        (operation.attempt, operation.is_async, operation.tool.clone(), is_agent)
+        let is_agent = matches!(operation.work, Work::Agent(..)) && was_asked;
+        (operation.attempt, operation.is_async && was_asked, operation.tool.clone(), is_agent)
     };
     if result.is_err() {
         entry.issues.tool_failures += 1;
     }
-    if !is_async {
+    if !goes_on {
         answer(entry, call, &tool, Answer::Ended(outcome));
     }
     operation_settled(state, turn, call, attempt);
@@ -729,10 +827,11 @@ fn end(state: &mut State, turn: &TurnId, how: TurnEnd, now: Millis, out: &mut Ou
             out.step.effects.push(Effect::CancelModel { at: at.clone() });
             false
         }
-        EffectKey::Operation(at) => at.turn != *turn,
+        EffectKey::Operation(at) | EffectKey::Approval(at) => at.turn != *turn,
         EffectKey::Hook(_)
         | EffectKey::Model(_)
         | EffectKey::Reply(_)
+        | EffectKey::TakeBack(_)
         | EffectKey::CancelRun(_)
         | EffectKey::CancelModel(_) => true,
     });

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::reply::DECLINE;
 use super::state::{Answer, Work};
 use super::{Caller, ModelAddress, Phase, Role, State, Turn};
-use crate::definition::{Persona, Target};
+use crate::definition::{Definitions, Persona, Target};
 use crate::ids::TurnId;
 
 /// A value as text that does not depend on the order of its members.
@@ -82,7 +82,12 @@ pub(super) fn finished(
 }
 
 /// What the workflow that builds requests is given.
-pub(super) fn assembly_input(state: &State, turn: &Turn, persona: &Persona) -> Value {
+pub(super) fn assembly_input(
+    state: &State,
+    definitions: &Definitions,
+    turn: &Turn,
+    persona: &Persona,
+) -> Value {
     let recent = recent_turns(state, turn, persona);
     let history: Vec<Value> = state
         .messages
@@ -123,7 +128,7 @@ pub(super) fn assembly_input(state: &State, turn: &Turn, persona: &Persona) -> V
         .collect();
     let answered =
         turn.answers.as_ref().and_then(|id| state.messages.iter().find(|message| message.id == *id));
-    let offered = offered_tools(turn, persona);
+    let offered = offered_tools(state, definitions, turn, persona);
     let ids: Vec<_> = offered.iter().map(|tool| tool["name"].clone()).collect();
     json!({
         "conversationId": state.conversation,
@@ -139,6 +144,8 @@ pub(super) fn assembly_input(state: &State, turn: &Turn, persona: &Persona) -> V
         "activeTurns": active,
         "history": history,
         "participants": state.participants,
+        "context": state.offer.context,
+        "state": state.shared,
         "moves": turn.moves,
         "transcript": transcript(turn),
     })
@@ -180,18 +187,18 @@ fn heard(state: &State, turn: &Turn, recent: &[&Turn], other: &TurnId) -> bool {
         || state.active_turns().any(|active| active.id == *other && active.id != turn.id)
 }
 
-fn offered_tools(turn: &Turn, persona: &Persona) -> Vec<Value> {
+fn offered_tools(state: &State, definitions: &Definitions, turn: &Turn, persona: &Persona) -> Vec<Value> {
     if is_last(turn, persona) {
         return Vec::new();
     }
-    let mut offered: Vec<_> = persona
-        .tools
-        .iter()
+    let mut offered: Vec<_> = state
+        .tools(definitions, &turn.agent)
         .map(|tool| {
             let target = match &tool.target {
                 Some(Target::Task(_)) => "task",
                 Some(Target::Workflow(_)) => "workflow",
                 Some(Target::Agent(_)) => "agent",
+                Some(Target::Client) => "client",
                 None => "none",
             };
             json!({
@@ -235,11 +242,16 @@ pub(super) fn role_word(role: Role) -> &'static str {
 }
 
 /// What kind of target an operation has, and which, for events.
-pub(super) fn target_words(work: &Work) -> (&'static str, std::sync::Arc<str>, Option<InvocationMode>) {
+pub(super) fn target_words(
+    work: &Work,
+    tool: &str,
+) -> (&'static str, std::sync::Arc<str>, Option<InvocationMode>) {
     match work {
         Work::Task(task) => ("task", task.0.clone(), None),
         Work::Workflow(workflow) => ("workflow", workflow.0.clone(), None),
         Work::Agent(agent, mode) => ("agent", agent.0.clone(), Some(*mode)),
+        // The client knows it by the name of the tool.
+        Work::Client => ("client", tool.into(), None),
     }
 }
 
@@ -248,11 +260,17 @@ pub(super) fn target_words(work: &Work) -> (&'static str, std::sync::Arc<str>, O
 /// `input` is that of context assembly.
 pub fn built_in(input: &Value, append_system: Option<&str>) -> Value {
     let own = input.get("agentId").and_then(Value::as_str).unwrap_or_default();
-    let system: Vec<&str> = [input.get("systemPrompt").and_then(Value::as_str), append_system]
-        .into_iter()
-        .flatten()
-        .filter(|text| !text.is_empty())
-        .collect();
+    let (situation, shared) = (situation(input), shared_state(input));
+    let system: Vec<&str> = [
+        input.get("systemPrompt").and_then(Value::as_str),
+        append_system,
+        situation.as_deref(),
+        shared.as_deref(),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|text| !text.is_empty())
+    .collect();
     let history = input.get("history").and_then(Value::as_array).into_iter().flatten();
     let mut messages: Vec<Value> = history.map(|said| remembered(said, own)).collect();
     messages.extend(input.get("transcript").and_then(Value::as_array).into_iter().flatten().cloned());
@@ -272,6 +290,23 @@ pub fn built_in(input: &Value, append_system: Option<&str>) -> Value {
     request.insert("messages".to_string(), Value::Array(messages));
     request.insert("tools".to_string(), Value::Array(tools));
     json!({"llmRequest": request})
+}
+
+/// What the client knows of its situation, for the system prompt.
+fn situation(input: &Value) -> Option<String> {
+    let entries = input.get("context").and_then(Value::as_array).filter(|entries| !entries.is_empty())?;
+    let line = |entry: &Value| {
+        let text = |member: &str| entry.get(member).and_then(Value::as_str).unwrap_or_default().to_string();
+        format!("- {}: {}", text("description"), text("value"))
+    };
+    let lines: Vec<String> = entries.iter().map(line).collect();
+    Some(format!("Context given by the client:\n{}", lines.join("\n")))
+}
+
+/// What the agent and the client share, for the system prompt.
+fn shared_state(input: &Value) -> Option<String> {
+    let state = input.get("state").filter(|state| !state.is_null())?;
+    Some(format!("State shared with the client:\n{}", canonical(state)))
 }
 
 /// An earlier message. What other agents said is told as what it is, for the model did not say it.

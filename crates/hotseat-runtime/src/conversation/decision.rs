@@ -4,7 +4,9 @@ use hotseat_model::{ModelError, Reply, Request};
 use hotseat_trace::{InvocationMode, Issues, MoveCall, Participant, ToolOutcome};
 use serde_json::Value;
 
-use super::{Caller, HookAddress, ModelAddress, ReplyTo, Role, TimerKey};
+use super::state::Work;
+use super::{ApprovalVerdict, Caller, ContextEntry, HookAddress, ModelAddress, ReplyTo, Role, TimerKey};
+use crate::definition::Tool;
 use crate::failure::Failure;
 use crate::ids::{AgentId, CallId, MessageId, TaskId, TurnId, WorkflowId};
 
@@ -84,6 +86,27 @@ pub enum Decision {
         given: Value,
         is_async: bool,
     },
+    /// A call is passed on to the client.
+    DispatchClient { turn: TurnId, call: CallId, tool: String, input: Value, given: Value, is_async: bool },
+    /// A person is asked whether a call may be made; the turn waits.
+    AskApproval {
+        turn: TurnId,
+        call: CallId,
+        tool: String,
+        work: Work,
+        input: Value,
+        is_async: bool,
+        reasoning: Option<String>,
+        message: String,
+    },
+    /// The person has answered.
+    AnswerApproval { turn: TurnId, call: CallId, verdict: ApprovalVerdict },
+    /// The turn no longer waits for a call that a person was asked about.
+    LeaveApproval { turn: TurnId, call: CallId },
+    /// A client's tools and what it knows are taken over.
+    AcceptOffer { tools: Vec<Tool>, context: Vec<ContextEntry>, state: Option<Value> },
+    /// The shared state becomes another one.
+    ChangeState { turn: TurnId, state: Value },
     /// Somebody joins.
     AddParticipant { participant: Participant, by: TurnId },
     /// Somebody leaves.
@@ -164,6 +187,11 @@ impl Decision {
             | Decision::DispatchTask { turn, .. }
             | Decision::DispatchWorkflow { turn, .. }
             | Decision::DispatchAgent { turn, .. }
+            | Decision::DispatchClient { turn, .. }
+            | Decision::AskApproval { turn, .. }
+            | Decision::AnswerApproval { turn, .. }
+            | Decision::LeaveApproval { turn, .. }
+            | Decision::ChangeState { turn, .. }
             | Decision::ShareContext { turn, .. }
             | Decision::MarkWaiting { turn, .. }
             | Decision::TrackAsyncOperation { turn, .. }
@@ -189,9 +217,10 @@ impl Decision {
             | Decision::FailLlm { at, .. } => Some(&at.turn),
             Decision::ScheduleTimer { key, .. } | Decision::CancelTimer { key } => Some(&key.turn),
             Decision::IgnoreInput { turn, .. } => turn.as_ref(),
-            Decision::OpenConversation | Decision::CloseConversation | Decision::RemoveParticipant { .. } => {
-                None
-            }
+            Decision::OpenConversation
+            | Decision::CloseConversation
+            | Decision::RemoveParticipant { .. }
+            | Decision::AcceptOffer { .. } => None,
         }
     }
 
@@ -214,6 +243,12 @@ impl Decision {
             Decision::DispatchTask { .. } => "DISPATCH_TASK",
             Decision::DispatchWorkflow { .. } => "DISPATCH_WORKFLOW",
             Decision::DispatchAgent { .. } => "DISPATCH_AGENT",
+            Decision::DispatchClient { .. } => "DISPATCH_CLIENT",
+            Decision::AskApproval { .. } => "ASK_APPROVAL",
+            Decision::AnswerApproval { .. } => "ANSWER_APPROVAL",
+            Decision::LeaveApproval { .. } => "LEAVE_APPROVAL",
+            Decision::AcceptOffer { .. } => "ACCEPT_OFFER",
+            Decision::ChangeState { .. } => "CHANGE_STATE",
             Decision::AddParticipant { .. } => "ADD_PARTICIPANT",
             Decision::RemoveParticipant { .. } => "REMOVE_PARTICIPANT",
             Decision::ShareContext { .. } => "SHARE_CONTEXT",

@@ -70,6 +70,31 @@ pub enum Effect {
         /// How many agents have called each other, this call included.
         depth: u32,
     },
+    /// Let the client carry out a tool. It may take its time; the answer is [`Input::OperationDone`](super::Input).
+    AskClient {
+        /// Where the answer goes.
+        at: OperationAddress,
+        /// The tool.
+        tool: String,
+        /// What it is given.
+        input: Value,
+    },
+    /// Ask a person whether a tool may be called. The answer is [`Input::Approval`](super::Input).
+    AskApproval {
+        /// Where the answer goes.
+        at: OperationAddress,
+        /// The tool.
+        tool: String,
+        /// What the model gave.
+        input: Value,
+        /// The question.
+        message: String,
+    },
+    /// A client or a person no longer needs to answer.
+    TakeBack {
+        /// What was asked.
+        at: OperationAddress,
+    },
     /// Stop a run of a workflow or task, or a conversation with that id.
     CancelRun {
         /// Which.
@@ -98,6 +123,10 @@ pub enum EffectKey {
     Model(ModelAddress),
     /// An operation.
     Operation(OperationAddress),
+    /// A person.
+    Approval(OperationAddress),
+    /// Nothing: a question is taken back.
+    TakeBack(OperationAddress),
     /// Nothing: it is said once.
     Reply(ReplyTo),
     /// Nothing: a run is stopped.
@@ -112,9 +141,12 @@ impl Effect {
         match self {
             Effect::RunHook { at, .. } => EffectKey::Hook(at.clone()),
             Effect::CallModel { at, .. } => EffectKey::Model(at.clone()),
-            Effect::RunTask { at, .. } | Effect::RunWorkflow { at, .. } | Effect::RunAgent { at, .. } => {
-                EffectKey::Operation(at.clone())
-            }
+            Effect::RunTask { at, .. }
+            | Effect::RunWorkflow { at, .. }
+            | Effect::RunAgent { at, .. }
+            | Effect::AskClient { at, .. } => EffectKey::Operation(at.clone()),
+            Effect::AskApproval { at, .. } => EffectKey::Approval(at.clone()),
+            Effect::TakeBack { at } => EffectKey::TakeBack(at.clone()),
             Effect::CancelRun { run } => EffectKey::CancelRun(run.clone()),
             Effect::CancelModel { at } => EffectKey::CancelModel(at.clone()),
             Effect::Reply { to, .. } => EffectKey::Reply(to.clone()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat_model::{ModelError, Reply};
+use hotseat_model::{ModelError, Reply, Tool};
 use hotseat_trace::{ParentCall, Participant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,6 +59,22 @@ pub enum Input {
         /// What it returned.
         result: Result<Value, Failure>,
     },
+    /// A client says what it can do and what it knows. It holds until the next offer.
+    ClientOffer {
+        /// The tools that it carries out.
+        tools: Vec<Tool>,
+        /// What it knows of its situation.
+        context: Vec<ContextEntry>,
+        /// The new shared state; it stays as it is if there is none.
+        state: Option<Value>,
+    },
+    /// A person has answered whether a tool may be called.
+    Approval {
+        /// Which call.
+        at: OperationAddress,
+        /// What the person said.
+        verdict: ApprovalVerdict,
+    },
     /// Time has passed.
     Wake,
     /// A turn is no longer wanted.
@@ -75,6 +91,60 @@ pub enum Input {
     },
     /// The user ends the conversation.
     Close,
+}
+
+/// Something a client knows of its situation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextEntry {
+    /// What it is.
+    pub description: String,
+    /// What it says.
+    pub value: String,
+}
+
+/// What a person says to the question whether a tool may be called.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ApprovalVerdict {
+    /// It may.
+    Approved {
+        /// What it is called with instead of what the model gave.
+        input: Option<Value>,
+    },
+    /// It may not.
+    Declined {
+        /// Why, for the model; may be empty.
+        reason: String,
+    },
+}
+
+impl ApprovalVerdict {
+    /// What a person has answered: `{"approved": true}`, with `editedArgs` if the call is to be made with other
+    /// arguments, or `{"approved": false, "reason": "…"}`.
+    ///
+    /// # Errors
+    /// Says what is wrong with another answer.
+    pub fn read(answer: &Value) -> Result<ApprovalVerdict, String> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        struct Written {
+            approved: bool,
+            #[serde(default)]
+            edited_args: Option<Value>,
+            #[serde(default)]
+            reason: Option<String>,
+        }
+        let Written { approved, edited_args, reason } = Written::deserialize(answer).map_err(|error| {
+            format!(
+                "an approval is {{\"approved\": true}}, with `editedArgs` if the call is to be made with other \
+                 arguments, or {{\"approved\": false, \"reason\": \"…\"}}: {error}"
+            )
+        })?;
+        Ok(match approved {
+            true => ApprovalVerdict::Approved { input: edited_args },
+            false => ApprovalVerdict::Declined { reason: reason.unwrap_or_default() },
+        })
+    }
 }
 
 /// How a conversation begins.

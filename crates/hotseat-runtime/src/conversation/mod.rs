@@ -24,10 +24,13 @@ pub use apply::child_conversation;
 pub use context::{built_in, canonical};
 pub use decision::{Decision, MoveDraft, NextStep};
 pub use effect::{Effect, EffectKey};
-pub use input::{Caller, HookAddress, HookKind, Input, ModelAddress, Opening, OperationAddress, ReplyTo};
+pub use input::{
+    ApprovalVerdict, Caller, ContextEntry, HookAddress, HookKind, Input, ModelAddress, Opening,
+    OperationAddress, ReplyTo,
+};
 pub use state::{
-    ConversationStatus, Message, Operation, OperationStatus, Phase, Role, State, TimerKey, TimerKind, Turn,
-    TurnEnd,
+    ConversationStatus, Message, Offer, Operation, OperationStatus, Phase, Role, State, TimerKey, TimerKind,
+    Turn, TurnEnd, Work,
 };
 
 use crate::definition::{Definitions, Limits};

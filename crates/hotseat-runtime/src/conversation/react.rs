@@ -4,10 +4,11 @@ use hotseat_model::{ModelError, Reply, Request, Usage};
 use serde_json::Value;
 
 use super::{
-    Caller, ConversationStatus, Decision, HookAddress, HookKind, Input, Millis, ModelAddress, MoveDraft,
-    OperationAddress, Phase, ReplyTo, Role, State, TimerKey, TimerKind, Turn, canonical, reply,
+    ApprovalVerdict, Caller, ContextEntry, ConversationStatus, Decision, HookAddress, HookKind, Input,
+    Millis, ModelAddress, OperationAddress, OperationStatus, Phase, ReplyTo, Role, State, TimerKey,
+    TimerKind, Turn, canonical, reply,
 };
-use crate::definition::{Definitions, Limits, Retry};
+use crate::definition::{Definitions, Limits, Retry, schema, tool};
 use crate::failure::{ErrorCode, Failure, InfrastructureKind};
 use crate::ids::{AgentId, CallId, MessageId, TurnId};
 
@@ -35,6 +36,10 @@ pub(super) fn react(
         },
         Input::ModelDone { at, result } => model_done(state, definitions, limits, now, at, result),
         Input::OperationDone { at, result } => operation_done(state, definitions, now, at, result),
+        Input::ClientOffer { tools, context, state: shared } => {
+            offered(state, definitions, tools, context, shared.clone())
+        }
+        Input::Approval { at, verdict } => approval_done(state, definitions, limits, at, verdict),
         Input::Wake => Vec::new(),
         Input::CancelTurn { turn, reason } => match state.turn(turn).filter(|turn| turn.is_active()) {
             Some(turn) => fail(state, turn, "CANCELLED", reason),
@@ -197,17 +202,20 @@ fn operation_done(
     let waiting_again =
         |turn: &Turn| state.timers.contains_key(&key(turn, TimerKind::OperationRetry(at.call.clone())));
     let open = open.filter(|(turn, operation)| {
-        operation.status.is_open() && operation.attempt == at.attempt && !waiting_again(turn)
+        operation.status.is_open()
+            && operation.status != OperationStatus::AwaitingApproval
+            && operation.attempt == at.attempt
+            && !waiting_again(turn)
     });
     let Some((turn, operation)) = open else {
         return ignore(Some(&at.turn), "nobody waits for this result any more");
     };
     let (turn_id, call) = (turn.id.clone(), at.call.clone());
+    // A client may have withdrawn its tool in the meantime; what it did counts all the same.
+    let tool = state.tool(definitions, &turn.agent, &operation.tool);
     if let Err(failure) = result
         && failure.can_retry()
-        && let Some(tool) = definitions
-            .agent(&turn.agent)
-            .and_then(|agent| agent.persona.tools.iter().find(|tool| tool.name == operation.tool))
+        && let Some(tool) = tool
         && operation.attempt < tool.retry.max_attempts
     {
         let delay_ms = tool.retry.backoff_ms;
@@ -217,30 +225,100 @@ fn operation_done(
             timer_at(turn, TimerKind::OperationRetry(call), now + delay_ms),
         ];
     }
-    let mut decisions = vec![Decision::CompleteOperation {
-        turn: turn_id.clone(),
-        call: call.clone(),
-        result: result.clone(),
-    }];
-    let outcome = outcome(&call, result);
+    let written = match (result, tool) {
+        (Ok(value), Some(tool)) => tool.written(&operation.input, value, &state.shared),
+        (Ok(_), None) | (Err(_), _) => Ok(None),
+    };
+    let (result, written) = match written {
+        Ok(written) => (result.clone(), written),
+        Err(failure) => (Err(failure), None),
+    };
+    let outcome = outcome(&call, &result);
+    let mut decisions =
+        vec![Decision::CompleteOperation { turn: turn_id.clone(), call: call.clone(), result }];
+    decisions.extend(written.map(|state| Decision::ChangeState { turn: turn_id.clone(), state }));
     if operation.is_async {
         decisions.push(Decision::RecordResult { turn: turn_id.clone(), outcome });
         decisions.push(Decision::AsyncOperationCompleted { turn: turn_id, call });
     } else {
-        let made = hotseat_trace::MoveCall {
-            tool_id: operation.tool.as_str().into(),
-            input: operation.input.clone(),
-            tool_call_id: call.0.clone(),
-        };
-        let draft = MoveDraft {
-            iteration: operation.iteration,
-            reasoning: operation.reasoning.clone(),
-            call: Some(made),
-            outcome: Some(outcome),
-        };
+        let draft = reply::draft_of(operation, &operation.input, Some(outcome));
         decisions.push(Decision::RecordMove { turn: turn_id.clone(), draft });
         decisions.push(Decision::ResumeFromTool { turn: turn_id, call });
     }
+    decisions
+}
+
+/// What a client offers. A tool that cannot be used is left out, and the trace says why.
+fn offered(
+    state: &State,
+    definitions: &Definitions,
+    tools: &[hotseat_model::Tool],
+    context: &[ContextEntry],
+    shared: Option<Value>,
+) -> Vec<Decision> {
+    if state.status != ConversationStatus::Active {
+        return ignore(None, "the conversation is closed");
+    }
+    let (mut accepted, mut left_out) = (Vec::<crate::definition::Tool>::new(), Vec::new());
+    let own = definitions.agent(&state.agent).map(|agent| &agent.persona);
+    for hotseat_model::Tool { name, description, input_schema } in tools {
+        let is_own = own.is_some_and(|persona| {
+            persona.tools.iter().any(|tool| tool.name == *name)
+                || (persona.may_decline && name == reply::DECLINE)
+        });
+        let problem = if name.is_empty() {
+            "it has no name".to_string()
+        } else if is_own {
+            "the agent has a tool of this name, which is used".to_string()
+        } else if accepted.iter().any(|tool| tool.name == *name) {
+            "the name is there twice; the first is used".to_string()
+        } else if let Err(problem) = schema::check(input_schema) {
+            format!("its input schema cannot be used: {problem}")
+        } else {
+            accepted.push(tool(name).description(description).input(input_schema.clone()).client());
+            continue;
+        };
+        left_out.extend(ignore(None, &format!("the tool {name:?} that the client offers: {problem}")));
+    }
+    let mut decisions =
+        vec![Decision::AcceptOffer { tools: accepted, context: context.to_vec(), state: shared }];
+    decisions.extend(left_out);
+    decisions
+}
+
+fn approval_done(
+    state: &State,
+    definitions: &Definitions,
+    limits: &Limits,
+    at: &OperationAddress,
+    verdict: &ApprovalVerdict,
+) -> Vec<Decision> {
+    let turn = state.turn(&at.turn).filter(|turn| turn.is_active());
+    let asked = turn.and_then(|turn| turn.operation(&at.call).map(|operation| (turn, operation)));
+    let asked = asked.filter(|(_, operation)| {
+        operation.status == OperationStatus::AwaitingApproval && operation.attempt == at.attempt
+    });
+    let Some((turn, operation)) = asked else {
+        return ignore(Some(&at.turn), "nobody asks for this approval any more");
+    };
+    let mut decisions = vec![Decision::AnswerApproval {
+        turn: turn.id.clone(),
+        call: operation.call.clone(),
+        verdict: verdict.clone(),
+    }];
+    decisions.extend(match verdict {
+        ApprovalVerdict::Approved { input } => {
+            reply::approved(state, definitions, limits, turn, operation, input.as_ref())
+        }
+        ApprovalVerdict::Declined { reason } => {
+            let message = match reason.as_str() {
+                "" => "a person declined the call".to_string(),
+                reason => format!("a person declined the call: {reason}"),
+            };
+            let failure = Failure::business(ErrorCode::PermissionDenied, message);
+            reply::not_called(turn, operation, &operation.input, failure)
+        }
+    });
     decisions
 }
 
@@ -308,7 +386,8 @@ pub(super) fn timer(
         }
         (TimerKind::OperationDeadline(call), _) => {
             let Some(operation) = turn.operation(call) else { return decisions };
-            let limit = super::apply::time_limit(definitions, turn, operation).unwrap_or_default();
+            let tool = state.tool(definitions, &turn.agent, &operation.tool);
+            let limit = tool.and_then(|tool| tool.retry.timeout_ms).unwrap_or_default();
             let at = turn.address(operation);
             decisions.extend(stop(state, turn, call));
             // That its time is over is a result like any other.

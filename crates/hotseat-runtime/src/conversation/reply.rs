@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use hotseat_model::{Reply, ToolCall};
-use hotseat_trace::{InvocationMode, MoveCall, Participant};
+use hotseat_trace::{InvocationMode, MoveCall, Participant, ToolOutcome};
+use serde_json::Value;
 
+use super::state::{Operation, Work};
 use super::{Caller, Decision, MoveDraft, NextStep, Role, State, Turn, react};
 use crate::definition::{Definitions, Limits, Persona, Target, Tool, definitions, schema};
 use crate::failure::{ErrorCode, Failure};
@@ -63,7 +65,7 @@ pub(super) fn plan(
             ));
             return (NextStep::Settle, decisions);
         }
-        match checked(definitions, limits, &agent.persona, turn, call) {
+        match checked(state, definitions, limits, turn, &call.name, &call.arguments) {
             Err(failure) => decisions.push(Decision::RefuseCall {
                 turn: turn.id.clone(),
                 call: id,
@@ -72,9 +74,23 @@ pub(super) fn plan(
                 reasoning,
                 failure,
             }),
-            Ok((tool, target)) => {
-                decisions.extend(dispatch(state, turn, tool, target, call, &id, &mut joining));
-                if tool.is_async {
+            Ok(Checked { tool: Tool { approval: Some(approval), is_async, .. }, work, .. }) => {
+                waits = true;
+                decisions.push(Decision::AskApproval {
+                    turn: turn.id.clone(),
+                    call: id,
+                    tool: call.name.clone(),
+                    work,
+                    input: call.arguments.clone(),
+                    is_async: *is_async,
+                    reasoning,
+                    message: approval.worded(&call.arguments),
+                });
+            }
+            Ok(checked) => {
+                let is_async = checked.tool.is_async;
+                decisions.extend(dispatch(state, turn, checked, &call.arguments, &id, &mut joining));
+                if is_async {
                     goes_on = true;
                     decisions.push(Decision::TrackAsyncOperation { turn: turn.id.clone(), call: id.clone() });
                     let draft = move_of(turn, &id, call, reasoning);
@@ -91,7 +107,9 @@ pub(super) fn plan(
         (true, _) => NextStep::Wait,
         // Something runs and the user has been told: the model is asked again when it has ended.
         (false, true)
-            if calls.iter().all(|call| accepted(definitions, limits, &agent.persona, turn, call)) =>
+            if calls.iter().all(|call| {
+                checked(state, definitions, limits, turn, &call.name, &call.arguments).is_ok()
+            }) =>
         {
             NextStep::Settle
         }
@@ -105,16 +123,7 @@ pub(super) fn call_id(turn: &Turn, index: usize) -> CallId {
     CallId(format!("{}-k{}", turn.id, turn.tool_calls as usize + index + 1).into())
 }
 
-fn accepted(
-    definitions: &Definitions,
-    limits: &Limits,
-    persona: &Persona,
-    turn: &Turn,
-    call: &ToolCall,
-) -> bool {
-    checked(definitions, limits, persona, turn, call).is_ok()
-}
-
+/// Whether the agent of a turn may decline what it was asked.
 fn may_decline(persona: &Persona, turn: &Turn) -> bool {
     persona.may_decline && matches!(turn.caller, Caller::Agent { .. })
 }
@@ -128,31 +137,42 @@ fn move_of(turn: &Turn, id: &CallId, call: &ToolCall, reasoning: Option<String>)
     MoveDraft { iteration: turn.replies, reasoning, call: Some(call), outcome: None }
 }
 
-/// The tool of a call, if the call can be made.
+/// A call that can be made.
+struct Checked<'p> {
+    tool: &'p Tool,
+    /// What runs.
+    work: Work,
+    /// What it is given.
+    given: Value,
+}
+
+/// The tool of a call and what runs for it, if the call can be made.
 fn checked<'p>(
-    definitions: &Definitions,
+    state: &'p State,
+    definitions: &'p Definitions,
     limits: &Limits,
-    persona: &'p Persona,
     turn: &Turn,
-    call: &ToolCall,
-) -> Result<(&'p Tool, &'p Target), Failure> {
+    name: &str,
+    input: &Value,
+) -> Result<Checked<'p>, Failure> {
     let missing =
         |what: &str, name: &str| Failure::business(ErrorCode::NotFound, format!("there is no {what} {name}"));
-    let tool = persona.tools.iter().find(|tool| tool.name == call.name);
-    let tool = tool.ok_or_else(|| missing("tool", &call.name))?;
-    let target = tool.target.as_ref().ok_or_else(|| missing("tool", &call.name))?;
-    let violations = schema::violations(&tool.input_schema, &call.arguments);
+    let tool = state.tool(definitions, &turn.agent, name).ok_or_else(|| missing("tool", name))?;
+    let target = tool.target.as_ref().ok_or_else(|| missing("tool", name))?;
+    let violations = schema::violations(&tool.input_schema, input);
     if !violations.is_empty() {
         return Err(Failure::business(ErrorCode::InvalidInput, violations.join("; ")));
     }
-    match target {
+    let work = match target {
         Target::Task(task) => {
             let id = definitions::task_id(task);
             definitions.find_task(&id).map(drop).ok_or_else(|| missing("task", id.as_str()))?;
+            Work::Task(id)
         }
         Target::Workflow(workflow) => {
             let id = definitions::workflow_id(workflow);
             definitions.find_workflow(&id).map(drop).ok_or_else(|| missing("workflow", id.as_str()))?;
+            Work::Workflow(id)
         }
         Target::Agent(persona) => {
             let id = definitions::agent_id(persona);
@@ -161,63 +181,109 @@ fn checked<'p>(
                 let message = format!("agents may call each other {} deep, and no deeper", limits.depth);
                 return Err(Failure::business(ErrorCode::ExecutionFailed, message));
             }
+            Work::Agent(id, tool.mode)
         }
-    }
-    Ok((tool, target))
+        Target::Client => Work::Client,
+    };
+    let given = tool.given(input, &state.shared)?;
+    Ok(Checked { tool, work, given })
 }
 
+/// The decisions that start what runs for a call.
 fn dispatch(
     state: &State,
     turn: &Turn,
-    tool: &Tool,
-    target: &Target,
-    call: &ToolCall,
+    checked: Checked<'_>,
+    input: &Value,
     id: &CallId,
     joining: &mut Vec<Participant>,
 ) -> Vec<Decision> {
-    let (turn_id, name, is_async) = (turn.id.clone(), tool.name.clone(), tool.is_async);
-    let (input, given) = (call.arguments.clone(), tool.mapped(&call.arguments));
-    let call = id.clone();
-    match target {
-        Target::Task(task) => {
-            let task = definitions::task_id(task);
-            vec![Decision::DispatchTask { turn: turn_id, call, tool: name, task, input, given, is_async }]
+    let Checked { tool, work, given } = checked;
+    let (by, name, is_async) = (turn.id.clone(), tool.name.clone(), tool.is_async);
+    let (turn, input, call) = (turn.id.clone(), input.clone(), id.clone());
+    match work {
+        Work::Task(task) => {
+            vec![Decision::DispatchTask { turn, call, tool: name, task, input, given, is_async }]
         }
-        Target::Workflow(workflow) => {
-            let workflow = definitions::workflow_id(workflow);
-            vec![Decision::DispatchWorkflow {
-                turn: turn_id,
-                call,
-                tool: name,
-                workflow,
-                input,
-                given,
-                is_async,
-            }]
+        Work::Workflow(workflow) => {
+            vec![Decision::DispatchWorkflow { turn, call, tool: name, workflow, input, given, is_async }]
         }
-        Target::Agent(persona) => {
-            let (agent, mode) = (definitions::agent_id(persona), tool.mode);
+        Work::Client => vec![Decision::DispatchClient { turn, call, tool: name, input, given, is_async }],
+        Work::Agent(agent, mode) => {
             let participant = Participant::Agent { agent_id: agent.0.clone() };
             let context =
-                Decision::ShareContext { turn: turn_id, call: call.clone(), mode, input: given.clone() };
-            let turn_id = turn.id.clone();
-            let mut decisions = vec![Decision::DispatchAgent {
-                turn: turn_id,
-                call,
-                tool: name,
-                agent,
-                mode,
-                input,
-                given,
-                is_async,
-            }];
+                Decision::ShareContext { turn: turn.clone(), call: call.clone(), mode, input: given.clone() };
+            let mut decisions =
+                vec![Decision::DispatchAgent { turn, call, tool: name, agent, mode, input, given, is_async }];
             let known = state.takes_part(&participant) || joining.contains(&participant);
             if mode == InvocationMode::LoopIn && !known {
                 joining.push(participant.clone());
-                decisions.push(Decision::AddParticipant { participant, by: turn.id.clone() });
+                decisions.push(Decision::AddParticipant { participant, by });
             }
             decisions.push(context);
             decisions
         }
+    }
+}
+
+/// The decisions that follow when a person has agreed to a call, perhaps with another input.
+pub(super) fn approved(
+    state: &State,
+    definitions: &Definitions,
+    limits: &Limits,
+    turn: &Turn,
+    operation: &Operation,
+    edited: Option<&Value>,
+) -> Vec<Decision> {
+    let input = edited.unwrap_or(&operation.input);
+    let checked = match checked(state, definitions, limits, turn, &operation.tool, input) {
+        Ok(checked) => checked,
+        Err(failure) => return not_called(turn, operation, input, failure),
+    };
+    let mut decisions = dispatch(state, turn, checked, input, &operation.call, &mut Vec::new());
+    let (turn_id, call) = (turn.id.clone(), operation.call.clone());
+    if operation.is_async {
+        let draft = draft_of(operation, input, None);
+        decisions.extend([
+            Decision::TrackAsyncOperation { turn: turn_id.clone(), call: call.clone() },
+            Decision::RecordMove { turn: turn_id.clone(), draft },
+            Decision::LeaveApproval { turn: turn_id, call },
+        ]);
+    } else {
+        let reasoning = operation.reasoning.clone();
+        decisions.push(Decision::MarkWaiting { turn: turn_id, call, reasoning });
+    }
+    decisions
+}
+
+/// The decisions that end a call that a person was asked about and that is not made.
+pub(super) fn not_called(
+    turn: &Turn,
+    operation: &Operation,
+    input: &Value,
+    failure: Failure,
+) -> Vec<Decision> {
+    let (turn_id, call) = (turn.id.clone(), operation.call.clone());
+    let result = Err(failure);
+    let draft = draft_of(operation, input, Some(react::outcome(&call, &result)));
+    vec![
+        Decision::CompleteOperation { turn: turn_id.clone(), call: call.clone(), result },
+        Decision::RecordMove { turn: turn_id.clone(), draft },
+        Decision::LeaveApproval { turn: turn_id, call },
+    ]
+}
+
+/// The move of an operation.
+pub(super) fn draft_of(operation: &Operation, input: &Value, outcome: Option<ToolOutcome>) -> MoveDraft {
+    let call = MoveCall {
+        tool_id: Arc::from(&*operation.tool),
+        input: input.clone(),
+        tool_call_id: operation.call.0.clone(),
+    };
+    MoveDraft {
+        iteration: operation.iteration,
+        reasoning: operation.reasoning.clone(),
+        call: Some(call),
+        outcome,
     }
 }

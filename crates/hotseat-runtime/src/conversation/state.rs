@@ -7,7 +7,8 @@ use hotseat_model::{Message as ModelMessage, Request};
 use hotseat_trace::{InvocationMode, Issues, MoveRecorded, ParentCall, Participant, ToolOutcome};
 use serde_json::Value;
 
-use super::{Caller, Effect, EffectKey, Millis, Opening, OperationAddress, ReplyTo};
+use super::{Caller, ContextEntry, Effect, EffectKey, Millis, Opening, OperationAddress, ReplyTo};
+use crate::definition::{Definitions, Tool};
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TaskId, TurnId, WorkflowId};
 
 /// What is known of a conversation. All of it follows from its inputs.
@@ -27,10 +28,23 @@ pub struct State {
     pub turns: Vec<Turn>,
     /// What was said, in order.
     pub messages: Vec<Message>,
+    /// What the client has offered last.
+    pub offer: Offer,
+    /// What the agent and the client share; null until somebody sets it.
+    pub shared: Value,
     /// When the conversation wants to be woken, and why.
     pub timers: BTreeMap<TimerKey, Millis>,
     /// What it has asked of the world and has no answer to.
     pub outstanding: BTreeMap<EffectKey, Effect>,
+}
+
+/// What a client offers; it holds until the next offer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Offer {
+    /// The tools that the client carries out for the agent of the conversation.
+    pub tools: Vec<Tool>,
+    /// What it knows of its situation.
+    pub context: Vec<ContextEntry>,
 }
 
 /// What a conversation is seen to be from outside.
@@ -239,6 +253,8 @@ pub enum Work {
     Workflow(WorkflowId),
     /// An agent.
     Agent(AgentId, InvocationMode),
+    /// The client.
+    Client,
 }
 
 /// Where an operation stands.
@@ -248,6 +264,8 @@ pub enum OperationStatus {
     Pending,
     /// The turn waits for it.
     Waiting,
+    /// The turn waits for a person to say whether it may begin.
+    AwaitingApproval,
     /// It has ended in order.
     Completed,
     /// It has failed.
@@ -260,7 +278,7 @@ impl OperationStatus {
     /// Whether something may still come of it.
     pub fn is_open(self) -> bool {
         match self {
-            OperationStatus::Pending | OperationStatus::Waiting => true,
+            OperationStatus::Pending | OperationStatus::Waiting | OperationStatus::AwaitingApproval => true,
             OperationStatus::Completed | OperationStatus::Failed | OperationStatus::Cancelled => false,
         }
     }
@@ -307,9 +325,27 @@ impl State {
             participants,
             turns: Vec::new(),
             messages: Vec::new(),
+            offer: Offer::default(),
+            shared: Value::Null,
             timers: BTreeMap::new(),
             outstanding: BTreeMap::new(),
         }
+    }
+
+    /// The tools of an agent: its own, and for the agent of the conversation those of the client.
+    pub fn tools<'s>(
+        &'s self,
+        definitions: &'s Definitions,
+        agent: &AgentId,
+    ) -> impl Iterator<Item = &'s Tool> {
+        let own = definitions.agent(agent).map_or(&[][..], |agent| &agent.persona.tools);
+        let offered = if *agent == self.agent { &self.offer.tools[..] } else { &[] };
+        own.iter().chain(offered)
+    }
+
+    /// A tool of an agent.
+    pub fn tool<'s>(&'s self, definitions: &'s Definitions, agent: &AgentId, name: &str) -> Option<&'s Tool> {
+        self.tools(definitions, agent).find(|tool| tool.name == name)
     }
 
     /// A turn.

@@ -48,12 +48,30 @@ impl Definitions {
     /// # Errors
     /// When one of them cannot be used: names are missing or doubled, schemas are none, nodes are not there.
     pub fn of(persona: &Persona) -> Result<(Definitions, AgentId), DefinitionError> {
+        let definitions = Definitions::of_all([persona])?;
+        Ok((definitions, named("persona", &persona.name)?.into()))
+    }
+
+    /// The definitions of these personas, which may refer to each other by id, and of everything they refer to.
+    ///
+    /// # Errors
+    /// When one of them cannot be used, as for [`of`](Self::of).
+    pub fn of_all<'p>(
+        personas: impl IntoIterator<Item = &'p Persona>,
+    ) -> Result<Definitions, DefinitionError> {
         let mut definitions =
             Definitions { agents: BTreeMap::new(), tasks: BTreeMap::new(), workflows: BTreeMap::new() };
         definitions.workflow(&workflow(DEFAULT_CONTEXT).node(task(DEFAULT_CONTEXT).step(assemble())))?;
         definitions.workflow(&workflow(DEFAULT_EXTRACTION).node(task(DEFAULT_EXTRACTION)))?;
-        let agent = definitions.persona(persona)?;
-        Ok((definitions, agent))
+        for persona in personas {
+            definitions.persona(persona)?;
+        }
+        Ok(definitions)
+    }
+
+    /// The agents, in the order of their ids.
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.agents.values()
     }
 
     /// The agent with this id.
@@ -113,7 +131,10 @@ impl Definitions {
     fn tool(&mut self, tool: &Tool, place: String) -> Result<(), DefinitionError> {
         schema::check(&tool.input_schema).map_err(|problem| wrong(format!("{place}, input"), problem))?;
         let Some(target) = &tool.target else {
-            return Err(wrong(place, "nothing is behind it: it needs a task, a workflow or an agent"));
+            return Err(wrong(
+                place,
+                "nothing is behind it: it needs a task, a workflow, an agent or the client",
+            ));
         };
         let is_agent = matches!(target, Target::Agent(_));
         if tool.mode == InvocationMode::LoopIn && !is_agent {
@@ -135,7 +156,8 @@ impl Definitions {
             // Whether there is one with this id shows when it is called: it is then a failure of the tool.
             Target::Task(Reference::Id(_))
             | Target::Workflow(Reference::Id(_))
-            | Target::Agent(Reference::Id(_)) => Ok(()),
+            | Target::Agent(Reference::Id(_))
+            | Target::Client => Ok(()),
         }
     }
 

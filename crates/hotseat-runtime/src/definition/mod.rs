@@ -17,7 +17,7 @@ pub use definitions::{Agent, DefinitionError, Definitions};
 pub use limits::{Limits, Retry};
 pub use persona::{ContextPolicy, ModelProfile, Persona, persona};
 pub use task::{Backoff, OnFailure, Step, StepBranch, StepCondition, Task, TaskRetry, step, task};
-pub use tool::{Reference, Target, Tool, ToolRetry, tool};
+pub use tool::{Approval, Reference, Target, Tool, ToolRetry, tool};
 pub use workflow::{
     FanIn, ForEach, Join, Merging, Node, NodeWork, OnJoinTimeout, Transition, Workflow, node, transition,
     workflow,

@@ -7,6 +7,8 @@ use hotseat_trace::InvocationMode;
 use serde_json::{Value, json};
 
 use super::{Persona, Task, Workflow};
+use crate::expression::{Expression, put};
+use crate::failure::{ErrorCode, Failure};
 
 /// Something a model can call.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +28,50 @@ pub struct Tool {
     /// What the target is given, member by member: its name there and its name in the model's input. Everything, as
     /// it is, if there is none.
     pub input_mapping: Option<BTreeMap<String, String>>,
+    /// Members that the target is given besides, computed from `input` and the conversation's shared `state`.
+    pub reads: Vec<(String, Expression)>,
+    /// What becomes of the shared state when the tool has completed: paths in it, computed from `input`, `result` and
+    /// the `state` as it was.
+    pub writes: Vec<(String, Expression)>,
+    /// What a person is asked before each call; nobody is asked if there is none.
+    pub approval: Option<Approval>,
     /// How often and how long it is tried.
     pub retry: ToolRetry,
+}
+
+/// A question to a person before a tool is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The question; `{member}` stands for a member of the model's input.
+    pub message: String,
+}
+
+impl Approval {
+    /// The question for this input. What the input does not have is left as it is written.
+    pub fn worded(&self, input: &Value) -> String {
+        let mut worded = String::with_capacity(self.message.len());
+        let mut rest = self.message.as_str();
+        while let Some((before, after)) = rest.split_once('{') {
+            worded.push_str(before);
+            let member = after.split_once('}').and_then(|(name, after)| Some((input.get(name)?, after)));
+            rest = match member {
+                Some((Value::String(text), after)) => {
+                    worded.push_str(text);
+                    after
+                }
+                Some((value, after)) => {
+                    worded.push_str(&value.to_string());
+                    after
+                }
+                None => {
+                    worded.push('{');
+                    after
+                }
+            };
+        }
+        worded.push_str(rest);
+        worded
+    }
 }
 
 /// How often and how long a tool is tried.
@@ -56,6 +100,8 @@ pub enum Target {
     Workflow(Reference<Workflow>),
     /// An agent.
     Agent(Reference<Persona>),
+    /// Whoever holds the conversation from outside: the call is passed on to it, and it answers.
+    Client,
 }
 
 /// A definition, or the id of one that stands elsewhere.
@@ -77,6 +123,9 @@ pub fn tool(name: &str) -> Tool {
         is_async: false,
         mode: InvocationMode::Delegate,
         input_mapping: None,
+        reads: Vec::new(),
+        writes: Vec::new(),
+        approval: None,
         retry: ToolRetry::default(),
     }
 }
@@ -127,6 +176,40 @@ impl Tool {
         self.target(Target::Agent(Reference::Id(id.into())))
     }
 
+    /// Carried out by the client, in its own time: there is no time limit but one that is set after this.
+    #[must_use]
+    pub fn client(self) -> Self {
+        self.target(Target::Client).timeout_ms(None)
+    }
+
+    /// Called only when a person has agreed to this question, in which `{member}` stands for a member of the input.
+    #[must_use]
+    pub fn approval(mut self, message: &str) -> Self {
+        self.approval = Some(Approval { message: message.to_string() });
+        self
+    }
+
+    /// With a member of the target's input computed from the model's `input` and the shared `state`.
+    ///
+    /// # Panics
+    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    #[must_use]
+    pub fn reads(mut self, member: &str, expression: &str) -> Self {
+        self.reads.push((member.to_string(), Expression::written(expression)));
+        self
+    }
+
+    /// With what this expression computes, from `input`, `result` and `state`, put at this path of the shared state
+    /// when the tool has completed.
+    ///
+    /// # Panics
+    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    #[must_use]
+    pub fn writes(mut self, path: &str, expression: &str) -> Self {
+        self.writes.push((path.to_string(), Expression::written(expression)));
+        self
+    }
+
     /// The agent goes on before the tool has answered.
     #[must_use]
     pub fn asynchronous(mut self) -> Self {
@@ -162,8 +245,47 @@ impl Tool {
         self
     }
 
-    /// What the target is given for this input of the model.
-    pub fn mapped(&self, input: &Value) -> Value {
+    /// What the target is given for this input of the model, with this shared state.
+    ///
+    /// # Errors
+    /// When an expression fails, or there is no place for what it computes.
+    pub fn given(&self, input: &Value, shared: &Value) -> Result<Value, Failure> {
+        let mut given = self.mapped(input);
+        let scope = json!({"input": input, "state": shared});
+        for (member, expression) in &self.reads {
+            let value = expression.evaluate(&scope).map_err(|error| {
+                Failure::business(ErrorCode::ExecutionFailed, format!("the input of {}: {error}", self.name))
+            })?;
+            let Value::Object(members) = &mut given else {
+                let message = "the tool takes more members, so its input must be an object";
+                return Err(Failure::business(ErrorCode::InvalidInput, message));
+            };
+            members.insert(member.clone(), value);
+        }
+        Ok(given)
+    }
+
+    /// What the shared state becomes when the tool has returned this; none if the tool leaves it alone.
+    ///
+    /// # Errors
+    /// When an expression fails.
+    pub fn written(&self, input: &Value, result: &Value, shared: &Value) -> Result<Option<Value>, Failure> {
+        let scope = json!({"input": input, "result": result, "state": shared});
+        let mut written = None;
+        for (path, expression) in &self.writes {
+            let value = expression.evaluate(&scope).map_err(|error| {
+                Failure::business(
+                    ErrorCode::ExecutionFailed,
+                    format!("the state after {}: {error}", self.name),
+                )
+            })?;
+            put(written.get_or_insert_with(|| shared.clone()), path, value);
+        }
+        Ok(written)
+    }
+
+    /// What the target is given of this input of the model.
+    fn mapped(&self, input: &Value) -> Value {
         let Some(mapping) = &self.input_mapping else { return input.clone() };
         let pick = |(target, source): (&String, &String)| {
             input.get(source).map(|value| (target.clone(), value.clone()))

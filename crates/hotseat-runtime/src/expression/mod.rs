@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-pub use evaluate::EvaluateError;
+pub use evaluate::{EvaluateError, FUNCTIONS};
 pub use parse::ParseError;
 pub use place::put;
 
@@ -99,6 +99,58 @@ impl Expression {
     /// When an operator or a function is given what it cannot take.
     pub fn holds(&self, scope: &Value) -> Result<bool, EvaluateError> {
         self.evaluate(scope).map(|value| evaluate::truthy(&value))
+    }
+}
+
+impl Expression {
+    /// The names of the scope that it uses, each as often as it does.
+    pub fn names(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        self.term.walk(&mut |term| {
+            if let Term::Name(name) = term {
+                found.push(name.as_str());
+            }
+        });
+        found
+    }
+
+    /// The functions that it calls, each as often as it does.
+    pub fn functions(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        self.term.walk(&mut |term| {
+            if let Term::Call(name, _) = term {
+                found.push(name.as_str());
+            }
+        });
+        found
+    }
+
+    /// The text it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Term {
+    /// Shows this term and all within it.
+    fn walk<'t>(&'t self, see: &mut impl FnMut(&'t Term)) {
+        see(self);
+        match self {
+            Term::Constant(_) | Term::Name(_) => {}
+            Term::Member(of, _) | Term::Not(of) | Term::Negative(of) => of.walk(see),
+            Term::Index(one, other) | Term::Binary(_, one, other) => {
+                one.walk(see);
+                other.walk(see);
+            }
+            Term::List(entries) => entries.iter().for_each(|entry| match entry {
+                Entry::One(term) | Entry::All(term) => term.walk(see),
+            }),
+            Term::Object(members) => members.iter().for_each(|(_, term)| term.walk(see)),
+            Term::Call(_, arguments) => arguments.iter().for_each(|term| term.walk(see)),
+            Term::Choice(condition, then, otherwise) => {
+                [condition, then, otherwise].into_iter().for_each(|term| term.walk(see));
+            }
+        }
     }
 }
 

@@ -12,57 +12,62 @@
 //! # Ok::<(), hotseat_runtime::definition::DefinitionError>(())
 //! ```
 
-mod deliver;
-mod host;
+mod coverage;
+mod outside;
 mod queue;
 mod test_conversation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotseat_model::{PureModel, Request};
-use hotseat_trace::{Execution, Record, Trace};
+use hotseat_trace::{Record, Trace};
 
-pub use test_conversation::{RunStatus, TestConversation, TestMessage, TestOptions, run_test_conversation};
+pub use outside::Outside;
+pub use test_conversation::{
+    RunStatus, TestConversation, TestMessage, TestOptions, hold_test_conversation, run_test_conversation,
+};
 
-use crate::conversation::{Conversation, EffectKey, Input, Millis, Opening, Step, TimerKey};
+use crate::conversation::{
+    Conversation, Input, Millis, ModelAddress, Opening, Operation, OperationStatus, Work,
+};
 use crate::definition::{Definitions, Limits};
-use crate::ids::{AgentId, ConversationId, RunId};
+use crate::ids::{AgentId, ConversationId};
 use crate::memory::MemoryStore;
-use crate::work::{Work, WorkContext, WorkInput};
-use queue::{Delivery, Queue};
+use crate::world::{Ask, Delivery, Outcome, Stamp, World, replay};
+use queue::Queue;
 
-/// Something that happened to a conversation, with the time.
-pub type Journal = Vec<(Millis, Input)>;
+/// Everything that has happened to a world, with the time; the same again gives the same.
+pub type Journal = Vec<(Stamp, Delivery)>;
 
-/// The simulated world around conversations.
+/// The simulated surroundings of a world.
 pub struct Sim {
-    definitions: Arc<Definitions>,
     settings: SimSettings,
+    world: World,
     model: Box<dyn PureModel>,
+    outside: Outside,
     now: Millis,
     steps: u64,
     queue: Queue,
-    conversations: BTreeMap<ConversationId, Held>,
-    works: BTreeMap<RunId, Running>,
+    /// When conversations will be woken.
+    wakes: BTreeMap<ConversationId, Millis>,
     memory: MemoryStore,
+    journal: Journal,
     records: Vec<Record>,
     requests: Vec<Request>,
-    /// What was asked for already, so that a conversation that comes back does not ask twice.
-    issued: BTreeSet<(ConversationId, EffectKey)>,
-    /// What is no longer wanted.
-    cancelled: BTreeSet<RunId>,
-    cancelled_calls: BTreeSet<EffectKey>,
+    /// Model calls that are no longer wanted.
+    cancelled: BTreeSet<ModelAddress>,
     coverage: BTreeSet<(&'static str, &'static str)>,
     batches: Vec<(u64, u64)>,
 }
 
-/// How the world behaves.
+/// How the simulated surroundings behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimSettings {
     /// Decides the order of what happens at the same time; with 0 it is the order of asking.
     pub seed: u64,
-    /// Every machine is thrown away after every step and made anew from its journal.
+    /// The world is thrown away after every step, before anything it asks for is done, and made anew from its journal.
     pub crash: bool,
     /// The limits of the runtime.
     pub limits: Limits,
@@ -74,40 +79,6 @@ impl Default for SimSettings {
     fn default() -> Self {
         SimSettings { seed: 0, crash: false, limits: Limits::default(), most_steps: 1_000_000 }
     }
-}
-
-/// A conversation with what has happened to it.
-struct Held {
-    opening: Opening,
-    machine: Conversation,
-    journal: Journal,
-    /// When it will be woken.
-    wakes: Option<Millis>,
-}
-
-/// A run of a task or workflow.
-struct Running {
-    machine: Work,
-    made: (WorkContext, Made, serde_json::Value),
-    journal: Vec<WorkInput>,
-    execution: Execution,
-    conversation: ConversationId,
-    answer: AnswerTo,
-}
-
-/// What a run is a run of.
-#[derive(Clone)]
-enum Made {
-    Task(Arc<crate::definition::Task>),
-    Workflow(Arc<crate::definition::Workflow>),
-}
-
-/// Who waits for a run.
-#[derive(Clone)]
-enum AnswerTo {
-    Hook(crate::conversation::HookAddress),
-    Operation(crate::conversation::OperationAddress),
-    Token(RunId, crate::work::TokenId),
 }
 
 /// How a simulation came to rest.
@@ -127,37 +98,42 @@ impl Sim {
     /// A world with these definitions, in which `model` speaks for everybody.
     pub fn new(definitions: Arc<Definitions>, model: Box<dyn PureModel>, settings: SimSettings) -> Self {
         Sim {
-            definitions,
             settings,
+            world: World::new(definitions, settings.limits),
             model,
+            outside: Outside::default(),
             now: 0,
             steps: 0,
             queue: Queue::new(settings.seed),
-            conversations: BTreeMap::new(),
-            works: BTreeMap::new(),
+            wakes: BTreeMap::new(),
             memory: MemoryStore::default(),
+            journal: Vec::new(),
             records: Vec::new(),
             requests: Vec::new(),
-            issued: BTreeSet::new(),
             cancelled: BTreeSet::new(),
-            cancelled_calls: BTreeSet::new(),
             coverage: BTreeSet::new(),
             batches: Vec::new(),
         }
+    }
+
+    /// With these people and programs outside.
+    #[must_use]
+    pub fn with(mut self, outside: Outside) -> Self {
+        self.outside = outside;
+        self
     }
 
     /// Opens a conversation with an agent.
     pub fn open(&mut self, conversation: &str, agent: &AgentId) -> ConversationId {
         let id = ConversationId::from(conversation);
         let opening = Opening { conversation: id.clone(), agent: agent.clone(), parent: None };
-        self.hold(opening);
-        self.deliver(&id, &Input::Open);
+        self.take(Delivery::Open { opening, call: None });
         id
     }
 
     /// Lets something happen to a conversation, so many milliseconds from now.
     pub fn send(&mut self, conversation: &ConversationId, delay: Millis, input: Input) {
-        let delivery = Delivery::Inputs { conversation: conversation.clone(), inputs: vec![input] };
+        let delivery = Delivery::Input { conversation: conversation.clone(), input };
         self.queue.push_first(self.now + delay, delivery);
     }
 
@@ -174,12 +150,16 @@ impl Sim {
             if self.is_stale(at, &delivery) {
                 // Being woken for something that has been settled takes no time, but something else may be due later.
                 if let Delivery::Wake { conversation } = delivery {
-                    self.rearm(&conversation);
+                    self.wakes.remove(&conversation);
+                    self.arm(&conversation);
                 }
                 continue;
             }
             self.now = self.now.max(at);
             self.steps += 1;
+            if let Delivery::Wake { conversation } = &delivery {
+                self.wakes.remove(conversation);
+            }
             self.take(delivery);
         }
         let waiting = self.waiting();
@@ -208,12 +188,12 @@ impl Sim {
 
     /// A conversation.
     pub fn conversation(&self, id: &ConversationId) -> Option<&Conversation> {
-        self.conversations.get(id).map(|held| &held.machine)
+        self.world.conversation(id)
     }
 
-    /// Everything that has happened to a conversation.
-    pub fn journal(&self, id: &ConversationId) -> &[(Millis, Input)] {
-        self.conversations.get(id).map_or(&[], |held| &held.journal)
+    /// Everything that has happened.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// The rows of the turn table that were used: phase and what happened in it.
@@ -226,15 +206,105 @@ impl Sim {
         &self.batches
     }
 
+    fn is_stale(&self, at: Millis, delivery: &Delivery) -> bool {
+        match delivery {
+            Delivery::Input { input: Input::ModelDone { at, .. }, .. } => self.cancelled.contains(at),
+            other => self.world.is_stale(at, other),
+        }
+    }
+
+    /// Something happens: the world takes it, its records are kept, and then what it asks for is done.
+    fn take(&mut self, delivery: Delivery) {
+        if let Delivery::Input { conversation, input } = &delivery
+            && let Some(machine) = self.world.conversation(conversation)
+        {
+            self.coverage.extend(coverage::covered(machine.state(), input, self.now));
+        }
+        if let Delivery::Wake { conversation } = &delivery
+            && let Some(machine) = self.world.conversation(conversation)
+        {
+            self.coverage.extend(coverage::covered(machine.state(), &Input::Wake, self.now));
+        }
+        let stamp = Stamp::simulated(self.now);
+        let outcome = self.world.take(stamp, &delivery);
+        self.journal.push((stamp, delivery));
+        if self.settings.crash {
+            self.come_back(&outcome);
+        }
+        if let (Some(first), Some(last)) = (outcome.records.first(), outcome.records.last()) {
+            self.batches.push((first.sequence, last.sequence));
+        }
+        self.records.extend(outcome.records);
+        for ask in outcome.asks {
+            self.answer(ask);
+        }
+        for conversation in outcome.touched {
+            self.arm(&conversation);
+        }
+    }
+
+    /// Throws the world away after its records are kept and before anything it asks for is done, and makes it anew.
+    fn come_back(&mut self, outcome: &Outcome) {
+        let definitions = self.world.definitions().clone();
+        let (world, again) = replay(&definitions, self.settings.limits, &self.journal);
+        assert!(world == self.world, "a world comes back as it was");
+        assert!(again == *outcome, "the last step of a world comes back as it was");
+        self.world = world;
+    }
+
+    /// Does what the world asks for.
+    fn answer(&mut self, ask: Ask) {
+        match ask {
+            Ask::Deliver { after, delivery } => self.queue.push(self.now.saturating_add(after), delivery),
+            Ask::CallModel { conversation, at, profile: _, request } => {
+                let answer = self.model.answer(&request);
+                self.requests.push(*request);
+                let input = Input::ModelDone { at, result: answer.value };
+                self.later(answer.delay, conversation, input);
+            }
+            Ask::AskClient { conversation, call } => {
+                let answer = self.outside.client.as_mut().and_then(|client| client(&call));
+                if let Some(answer) = answer {
+                    let input = Input::OperationDone { at: call.at, result: answer.value };
+                    self.later(answer.delay, conversation, input);
+                }
+            }
+            Ask::AskApproval { conversation, question } => {
+                let answer = self.outside.person.as_mut().and_then(|person| person(&question));
+                if let Some(answer) = answer {
+                    let input = Input::Approval { at: question.at, verdict: answer.value };
+                    self.later(answer.delay, conversation, input);
+                }
+            }
+            Ask::CancelModel { at } => drop(self.cancelled.insert(at)),
+            Ask::Remember { run, token, agent, usage } => {
+                let result = Ok(self.memory.carry_out(&agent, &usage, self.now));
+                self.queue.push(self.now, Delivery::Remembered { run, token, result });
+            }
+        }
+    }
+
+    fn later(&mut self, delay: Duration, conversation: ConversationId, input: Input) {
+        let after = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let delivery = Delivery::Input { conversation, input };
+        self.queue.push(self.now.saturating_add(after), delivery);
+    }
+
+    /// Sees to it that a conversation is woken in time.
+    fn arm(&mut self, id: &ConversationId) {
+        let Some(deadline) = self.world.deadline(id) else { return };
+        if self.wakes.get(id).is_none_or(|wakes| deadline < *wakes || *wakes < self.now) {
+            self.wakes.insert(id.clone(), deadline);
+            self.queue.push(deadline, Delivery::Wake { conversation: id.clone() });
+        }
+    }
+
     /// What is waited for: turns that have not ended, with what they wait for.
     fn waiting(&self) -> Vec<String> {
         let mut waiting = Vec::new();
-        for held in self.conversations.values() {
-            for turn in held.machine.state().active_turns() {
-                let operations: Vec<_> = turn
-                    .open_operations()
-                    .map(|operation| format!("{} ({})", operation.call, operation.tool))
-                    .collect();
+        for (_, machine) in self.world.conversations() {
+            for turn in machine.state().active_turns() {
+                let operations: Vec<_> = turn.open_operations().map(waited_for).collect();
                 waiting.push(format!("turn {} waits for {}", turn.id, operations.join(", ")));
             }
         }
@@ -242,32 +312,12 @@ impl Sim {
     }
 }
 
-/// A conversation made anew from what has happened to it, with what its last input led to.
-pub fn replay(
-    definitions: &Arc<Definitions>,
-    limits: Limits,
-    opening: &Opening,
-    journal: &[(Millis, Input)],
-) -> (Conversation, Step) {
-    let mut machine = Conversation::new(definitions.clone(), limits, opening.clone());
-    let mut last = Step::default();
-    for (at, input) in journal {
-        last = machine.handle(*at, input);
-    }
-    (machine, last)
-}
-
-/// The word for a timer in the table of what was covered.
-fn timer_word(key: &TimerKey) -> &'static str {
-    use crate::conversation::TimerKind;
-    match key.kind {
-        TimerKind::ContextRetry => "context retry",
-        TimerKind::ContextDeadline => "context deadline",
-        TimerKind::ModelRetry => "model retry",
-        TimerKind::ModelDeadline => "model deadline",
-        TimerKind::ExtractionRetry => "extraction retry",
-        TimerKind::ExtractionDeadline => "extraction deadline",
-        TimerKind::OperationRetry(_) => "operation retry",
-        TimerKind::OperationDeadline(_) => "operation deadline",
-    }
+/// An operation that has not ended, with who is to say something.
+fn waited_for(operation: &Operation) -> String {
+    let who = match (operation.status, &operation.work) {
+        (OperationStatus::AwaitingApproval, _) => ", which a person is to approve",
+        (_, Work::Client) => ", which the client is to answer",
+        (_, _) => "",
+    };
+    format!("{} ({}{who})", operation.call, operation.tool)
 }

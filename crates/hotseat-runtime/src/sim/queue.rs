@@ -2,22 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::conversation::{Input, Millis, Opening};
-use crate::ids::{ConversationId, RunId};
+use crate::conversation::Millis;
 use crate::random::Random;
-use crate::work::WorkInput;
-
-/// Something that will happen.
-pub(super) enum Delivery {
-    /// To a conversation, one after the other.
-    Inputs { conversation: ConversationId, inputs: Vec<Input> },
-    /// A conversation is opened for a call.
-    Open { opening: Opening, input: Input },
-    /// To a run of a task or workflow.
-    Work { run: RunId, input: WorkInput },
-    /// A conversation is woken.
-    Wake { conversation: ConversationId },
-}
+use crate::world::Delivery;
 
 /// What will happen.
 pub(super) struct Queue {

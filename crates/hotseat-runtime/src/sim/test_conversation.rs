@@ -2,18 +2,26 @@
 
 use std::sync::Arc;
 
-use hotseat_model::{PureModel, Request};
+use hotseat_model::{PureModel, Request, Timed};
 use hotseat_trace::Trace;
 
-use super::{Journal, Rest, Sim, SimSettings};
-use crate::conversation::{Input, Millis, TurnEnd};
+use serde_json::Value;
+
+use super::{Journal, Outside, Rest, Sim, SimSettings};
+use crate::conversation::{ApprovalVerdict, ContextEntry, Input, Millis, TurnEnd};
 use crate::definition::{DefinitionError, Definitions, Persona};
-use crate::ids::{ConversationId, MessageId, TurnId};
+use crate::failure::Failure;
+use crate::ids::{AgentId, ConversationId, MessageId, TurnId};
+use crate::world::{ApprovalQuestion, ClientCall};
 
 /// How a conversation is held.
 pub struct TestOptions {
     /// Who speaks for all agents.
     pub model: Box<dyn PureModel>,
+    /// Who answers from outside.
+    pub outside: Outside,
+    /// What the client offers before the first message.
+    pub offer: Option<Input>,
     /// How the world behaves.
     pub settings: SimSettings,
     /// Each message waits for the turn of the one before; otherwise they are sent at once.
@@ -27,10 +35,44 @@ impl TestOptions {
     pub fn new(model: impl PureModel + 'static) -> Self {
         TestOptions {
             model: Box::new(model),
+            outside: Outside::default(),
+            offer: None,
             settings: SimSettings::default(),
             sequential: false,
             timeout_ms: 24 * 60 * 60 * 1000,
         }
+    }
+
+    /// With a client that carries out its tools like this.
+    #[must_use]
+    pub fn client(
+        mut self,
+        client: impl FnMut(&ClientCall) -> Option<Timed<Result<Value, Failure>>> + Send + 'static,
+    ) -> Self {
+        self.outside.client = Some(Box::new(client));
+        self
+    }
+
+    /// With a person who answers like this when a tool needs approval.
+    #[must_use]
+    pub fn person(
+        mut self,
+        person: impl FnMut(&ApprovalQuestion) -> Option<Timed<ApprovalVerdict>> + Send + 'static,
+    ) -> Self {
+        self.outside.person = Some(Box::new(person));
+        self
+    }
+
+    /// With a client that offers this before the first message.
+    #[must_use]
+    pub fn offer(
+        mut self,
+        tools: Vec<hotseat_model::Tool>,
+        context: Vec<ContextEntry>,
+        state: Option<Value>,
+    ) -> Self {
+        self.offer = Some(Input::ClientOffer { tools, context, state });
+        self
     }
 
     /// Each message waits for the turn of the one before.
@@ -113,11 +155,11 @@ pub struct TestConversation {
     pub trace: Trace,
     /// What models were asked, in order.
     pub requests: Vec<Request>,
-    /// Everything that has happened to the conversation itself; the same again gives the same trace.
+    /// Everything that has happened; the same again gives the same trace.
     pub journal: Journal,
     /// What is waited for, when it came to rest too early.
     pub waiting: Vec<String>,
-    /// The world it was held in.
+    /// Where it was held.
     pub sim: Sim,
 }
 
@@ -132,8 +174,21 @@ pub fn run_test_conversation<M: Into<TestMessage>>(
     options: TestOptions,
 ) -> Result<TestConversation, DefinitionError> {
     let (definitions, agent) = Definitions::of(persona)?;
-    let mut sim = Sim::new(Arc::new(definitions), options.model, options.settings);
-    let id = sim.open("c1", &agent);
+    Ok(hold_test_conversation(&Arc::new(definitions), &agent, messages, options))
+}
+
+/// The same with an agent of definitions that are there already, for instance from files.
+pub fn hold_test_conversation<M: Into<TestMessage>>(
+    definitions: &Arc<Definitions>,
+    agent: &AgentId,
+    messages: impl IntoIterator<Item = M>,
+    options: TestOptions,
+) -> TestConversation {
+    let mut sim = Sim::new(definitions.clone(), options.model, options.settings).with(options.outside);
+    let id = sim.open("c1", agent);
+    if let Some(offer) = options.offer {
+        sim.send(&id, 0, offer);
+    }
     let mut rest = Rest::Quiet;
     let mut delay = 0;
     for message in messages {
@@ -157,14 +212,14 @@ pub fn run_test_conversation<M: Into<TestMessage>>(
         Rest::Stalled(waiting) => (RunStatus::IdleTimeout, waiting),
         Rest::Late | Rest::Endless => (RunStatus::Timeout, sim.waiting()),
     };
-    Ok(TestConversation {
+    TestConversation {
         conversation_id: id.clone(),
         turn_ids,
         status,
         trace: sim.trace(),
         requests: sim.requests().to_vec(),
-        journal: sim.journal(&id).to_vec(),
+        journal: sim.journal().clone(),
         waiting,
         sim,
-    })
+    }
 }

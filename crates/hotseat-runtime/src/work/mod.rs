@@ -9,6 +9,7 @@ mod workflow_run;
 use std::sync::Arc;
 
 use hotseat_trace::{Payload, WorkOrigin};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use task_run::{Need, TaskRun};
@@ -37,7 +38,8 @@ pub struct WorkContext {
 }
 
 /// Something that has happened to a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum WorkInput {
     /// It begins.
     Start,

@@ -2,14 +2,41 @@
 
 #![allow(dead_code, reason = "each test program uses its part of it")]
 
+mod live;
 pub mod subjects;
 
 use std::sync::Arc;
 
+use hotseat_model::Request;
 use hotseat_model::script::{Rule, Script, Scripted};
 use hotseat_runtime::definition::Persona;
+use hotseat_runtime::ids::TurnId;
+use hotseat_runtime::memory::{MemoryRecord, MemoryStore};
 use hotseat_runtime::sim::{RunStatus, TestConversation, TestMessage, TestOptions, run_test_conversation};
-use hotseat_trace::{InvariantOptions, assert_conversation_invariants};
+use hotseat_trace::{InvariantOptions, Trace, assert_conversation_invariants};
+
+/// What holds a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Driver {
+    Simulated,
+    Live,
+}
+
+/// A conversation that was held by either driver.
+pub struct Held {
+    pub status: RunStatus,
+    pub trace: Trace,
+    pub turn_ids: Vec<TurnId>,
+    pub requests: Vec<Request>,
+    pub memory: MemoryStore,
+}
+
+impl Held {
+    /// What an agent finds in its memory.
+    pub fn memory(&self, agent: &str, query: &str) -> Vec<MemoryRecord> {
+        self.memory.search(&agent.into(), query, 10)
+    }
+}
 
 /// What an agent says at one place of a conversation: in its turn and at its call, both from 1.
 pub fn at(agent: &str, turn: u32, call: u32) -> Rule {
@@ -23,6 +50,8 @@ pub struct Test {
     pub script: Vec<Rule>,
     pub sequential: bool,
     pub allow_failed_turns: bool,
+    /// Who is outside; made anew for every conversation.
+    outside: Arc<dyn Fn(TestOptions) -> TestOptions>,
 }
 
 impl Test {
@@ -37,7 +66,14 @@ impl Test {
             script: script.into_iter().collect(),
             sequential: false,
             allow_failed_turns: false,
+            outside: Arc::new(|options| options),
         }
+    }
+
+    /// With a client and people outside.
+    pub fn outside(mut self, outside: impl Fn(TestOptions) -> TestOptions + 'static) -> Test {
+        self.outside = Arc::new(outside);
+        self
     }
 
     pub fn sequential(mut self) -> Test {
@@ -66,7 +102,7 @@ impl Test {
     }
 
     fn options_of(&self, script: Arc<Script>) -> TestOptions {
-        let options = TestOptions::new(Scripted::new(script));
+        let options = (self.outside)(TestOptions::new(Scripted::new(script)));
         if self.sequential { options.sequential() } else { options }
     }
 
@@ -82,10 +118,26 @@ impl Test {
         result
     }
 
+    /// Holds the conversation with this driver and checks what holds for every one.
+    pub fn hold(&self, driver: Driver) -> Held {
+        let held = match driver {
+            Driver::Simulated => {
+                let result = self.held(self.options());
+                let TestConversation { status, trace, turn_ids, requests, sim, .. } = result;
+                Held { status, trace, turn_ids, requests, memory: sim.memory().clone() }
+            }
+            Driver::Live => live::hold(self),
+        };
+        assert_conversation_invariants(&held.trace, self.invariants());
+        held
+    }
+
+    fn invariants(&self) -> InvariantOptions {
+        InvariantOptions { allow_failed_turns: self.allow_failed_turns, deny_tool_failures: false }
+    }
+
     pub fn check(&self, result: &TestConversation) {
-        let options =
-            InvariantOptions { allow_failed_turns: self.allow_failed_turns, deny_tool_failures: false };
-        assert_conversation_invariants(&result.trace, options);
+        assert_conversation_invariants(&result.trace, self.invariants());
     }
 
     /// Holds the conversation with many orders of what happens at the same time, and with machines that crash.
@@ -106,6 +158,23 @@ impl Test {
     }
 }
 
-pub fn completed(result: &TestConversation) {
-    assert_eq!(result.status, RunStatus::Completed);
+/// A conversation that came to something.
+pub trait Came {
+    fn to(&self) -> RunStatus;
+}
+
+impl Came for TestConversation {
+    fn to(&self) -> RunStatus {
+        self.status
+    }
+}
+
+impl Came for Held {
+    fn to(&self) -> RunStatus {
+        self.status
+    }
+}
+
+pub fn completed(result: &impl Came) {
+    assert_eq!(result.to(), RunStatus::Completed);
 }

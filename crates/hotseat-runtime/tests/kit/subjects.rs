@@ -1,5 +1,9 @@
 //! The conversations of the fourteen foundation tests.
 
+use std::time::Duration;
+
+use hotseat_model::Timed;
+use hotseat_runtime::conversation::ApprovalVerdict;
 use hotseat_runtime::definition::schema::{integer, number, object, string};
 use hotseat_runtime::definition::{
     Action, Persona, Workflow, assemble, context, memory_write, mock, persona, step, task, tool, workflow,
@@ -199,7 +203,26 @@ pub fn extraction_failure() -> Test {
     Test::new(persona("P").memory_extraction(&failing_workflow()), ["hi"], [at("p", 1, 1).say("ok")])
 }
 
-/// All of them, by name.
+/// A tool that a person must agree to, who says this after a second.
+pub fn approval(verdict: ApprovalVerdict) -> Test {
+    let charge = task("Charge").step(mock().computes("{charged: input.amount}"));
+    let agent = persona("P").tool(
+        tool("charge")
+            .input(object([("amount", integer())]))
+            .task(&charge)
+            .approval("Charge {amount} to {card}?"),
+    );
+    let script = [
+        at("p", 1, 1).say("Let me ask.").call_tool("charge", json!({"amount": 5})),
+        at("p", 1, 2).say("Done."),
+    ];
+    Test::new(agent, ["Charge me"], script).outside(move |options| {
+        let verdict = verdict.clone();
+        options.person(move |_| Some(Timed { delay: Duration::from_secs(1), value: verdict.clone() }))
+    })
+}
+
+/// All of the foundation, by name.
 pub fn all() -> Vec<(&'static str, Test)> {
     vec![
         ("01 single turn, no tools", greeter()),

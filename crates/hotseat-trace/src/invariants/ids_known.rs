@@ -14,6 +14,7 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
             Payload::AssistantMessage(p) => Some(("message", &*p.message_id)),
             Payload::MoveRecorded(p) => Some(("move", &*p.move_id)),
             Payload::ToolInvoked(p) => Some(("call", &*p.tool_call_id)),
+            Payload::InterruptRaised(p) => Some(("question", &*p.interrupt_id)),
             Payload::AgentCallStarted(p) => Some(("agent call", &*p.call_id)),
             _ => None,
         };
@@ -29,6 +30,7 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
             Payload::AsyncCompleted(p) => ("call", &*p.operation_id),
             Payload::AsyncCancelled(p) => ("call", &*p.operation_id),
             Payload::ToolCompleted(p) => ("call", &*p.tool_call_id),
+            Payload::InterruptAnswered(p) => ("question", &*p.interrupt_id),
             Payload::AgentCallContext(p) => ("agent call", &*p.call_id),
             Payload::AgentCallCompleted(p) => ("agent call", &*p.call_id),
             Payload::AgentCallFailed(p) => ("agent call", &*p.call_id),

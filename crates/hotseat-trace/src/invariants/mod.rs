@@ -7,6 +7,7 @@ mod context_assembled;
 mod failed_extract_nothing;
 mod hooks_paired;
 mod ids_known;
+mod interrupts_answered;
 mod llm_calls_paired;
 mod memory_extracted;
 mod messages_belong;
@@ -99,6 +100,7 @@ const OF_VIEW: &[(&str, OfView)] = &[
     ("llm_calls_paired", llm_calls_paired::check),
     ("hooks_paired", hooks_paired::check),
     ("waits_resumed", waits_resumed::check),
+    ("interrupts_answered", interrupts_answered::check),
     ("calls_settled", calls_settled::check),
     ("agent_calls_paired", agent_calls_paired::check),
     ("messages_belong", messages_belong::check),

@@ -43,6 +43,17 @@ members! {
             /// What the run cost, as the agent reports it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             usage: Option<Value>,
+            /// Why the reply ends where it does, in the agent's word: `stop`, `length`, `tool_calls`, …
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            finish_reason: Option<Arc<str>>,
+        }
+        /// `agent.awaiting_input`
+        AwaitingInput {
+            /// Whether the agent says that it waits for an input of the user; `false` is said too.
+            awaiting: bool,
+            /// What it waits for, in its words.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            hint: Option<String>,
         }
         /// `agent.run.failed`
         AgentRunFailed {

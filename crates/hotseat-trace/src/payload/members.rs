@@ -6,6 +6,9 @@ use std::sync::Arc;
 pub(crate) trait Members {
     /// The turn the event belongs to, where it belongs to one.
     fn turn_id(&self) -> Option<&Arc<str>>;
+
+    /// The same, to be changed.
+    fn turn_id_mut(&mut self) -> Option<&mut Arc<str>>;
 }
 
 /// Declares the members of event types; all are written in camel case.
@@ -27,6 +30,10 @@ macro_rules! members {
                 fn turn_id(&self) -> Option<&Arc<str>> {
                     Some(&self.turn_id)
                 }
+
+                fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
+                    Some(&mut self.turn_id)
+                }
             }
         )+
     };
@@ -46,6 +53,10 @@ macro_rules! members {
                 fn turn_id(&self) -> Option<&Arc<str>> {
                     self.turn_id.as_ref()
                 }
+
+                fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
+                    self.turn_id.as_mut()
+                }
             }
         )+
     };
@@ -60,6 +71,10 @@ macro_rules! members {
 
             impl super::members::Members for $name {
                 fn turn_id(&self) -> Option<&Arc<str>> {
+                    None
+                }
+
+                fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
                     None
                 }
             }

@@ -79,6 +79,13 @@ macro_rules! payloads {
                 }
             }
 
+            fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
+                match self {
+                    $(Payload::$variant(body) => body.turn_id_mut(),)+
+                    Payload::Other(..) => None,
+                }
+            }
+
             pub(crate) fn serialize_members<S: serde::ser::SerializeStruct>(&self, out: &mut S) -> Result<(), S::Error> {
                 match self {
                     $(Payload::$variant(body) => out.serialize_field("payload", body),)+
@@ -208,6 +215,8 @@ payloads! {
     AgentRunFinished(AgentRunFinished) = "agent.run.finished",
     /// The agent said that its run failed.
     AgentRunFailed(AgentRunFailed) = "agent.run.failed",
+    /// The agent said whether it waits for an input of the user.
+    AwaitingInput(AwaitingInput) = "agent.awaiting_input",
     /// The agent paused and waits for an answer.
     InterruptRaised(InterruptRaised) = "interrupt.raised",
     /// An interrupt was answered.
@@ -248,7 +257,7 @@ from_members! {
     ParticipantRemoved, ConversationCreated, ConversationClosed, WorkflowStarted, WorkflowCompleted, WorkflowFailed,
     TokenCreated, TokenStatusChanged, TaskStarted, TaskCompleted, TaskFailed, ActionStarted, ActionCompleted,
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,
-    AgentRunStarted, AgentRunFinished, AgentRunFailed, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
+    AgentRunStarted, AgentRunFinished, AgentRunFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
 }
 
 impl Payload {
@@ -288,4 +297,25 @@ pub struct ErrorInfo {
     /// Whether the same call may succeed later, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retriable: Option<bool>,
+}
+
+impl Payload {
+    /// Calls a turn by another name, wherever the event names it: who keeps a trace of an agent that keeps one itself
+    /// has its own names for turns.
+    pub fn rename_turn(&mut self, from: &str, to: &Arc<str>) {
+        let also = match self {
+            Payload::TurnStarted(members) => members.caller_turn_id.as_mut(),
+            Payload::ParticipantAdded(members) => Some(&mut members.added_by_turn_id),
+            Payload::ConversationCreated(members) => {
+                members.parent.as_mut().map(|parent| &mut parent.turn_id)
+            }
+            _ => None,
+        };
+        if let Some(name) = also.filter(|name| ***name == *from) {
+            name.clone_from(to);
+        }
+        if let Some(name) = self.turn_id_mut().filter(|name| ***name == *from) {
+            name.clone_from(to);
+        }
+    }
 }

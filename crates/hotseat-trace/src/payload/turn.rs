@@ -136,10 +136,18 @@ impl super::members::Members for MoveRecorded {
     fn turn_id(&self) -> Option<&Arc<str>> {
         Some(&self.turn_id)
     }
+
+    fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
+        Some(&mut self.turn_id)
+    }
 }
 
 impl super::members::Members for MoveResult {
     fn turn_id(&self) -> Option<&Arc<str>> {
         Some(&self.turn_id)
+    }
+
+    fn turn_id_mut(&mut self) -> Option<&mut Arc<str>> {
+        Some(&mut self.turn_id)
     }
 }

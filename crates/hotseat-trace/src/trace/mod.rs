@@ -4,6 +4,7 @@ mod agents;
 mod errors;
 mod executor;
 mod hooks;
+mod interrupts;
 mod lines;
 mod llm;
 mod memory;
@@ -20,6 +21,7 @@ pub use agents::{Agents, Conversations, Participants};
 pub use errors::Errors;
 pub use executor::{AllOrigins, Executor, Workflows};
 pub use hooks::{ContextAssembly, MemoryExtraction};
+pub use interrupts::Interrupts;
 pub use lines::TraceError;
 pub use llm::Llm;
 pub use memory::MemoryEvents;
@@ -144,6 +146,8 @@ root_views! {
     memory_extraction -> MemoryExtraction,
     /// The language model calls.
     llm -> Llm,
+    /// The questions to people.
+    interrupts -> Interrupts,
     /// The calls of other agents.
     agents -> Agents,
     /// Who joined and left.

@@ -46,19 +46,17 @@ impl Http {
         client.as_ref().map_err(|error| Failure::new(FailureKind::Unreachable, error.clone()))
     }
 
-    /// Posts `body` and waits for the head of the answer. Redirects are not followed and nothing is sent twice.
+    /// Sends a request and waits for the head of the answer. Redirects are not followed and nothing is sent twice.
     ///
     /// # Errors
     /// When the agent cannot be reached, does not answer before the limits, or answers with an error.
-    pub async fn post(
-        &self,
-        url: &reqwest::Url,
-        headers: HeaderMap,
-        body: Vec<u8>,
-        limits: Limits,
-    ) -> Result<Response, TurnError> {
-        let client = self.client(url)?;
-        let request = client.request(Method::POST, url.clone()).headers(headers).body(body).send();
+    pub async fn send(&self, outgoing: Outgoing<'_>, limits: Limits) -> Result<Response, TurnError> {
+        let Outgoing { method, url, headers, body, address_key } = outgoing;
+        let request = self.client(url)?.request(method, url.clone()).headers(headers);
+        let request = match body {
+            Some(body) => request.body(body).send(),
+            None => request.send(),
+        };
         let until = limits.deadline.min(Instant::now() + limits.idle);
         let response = match timeout_at(until, request).await {
             Ok(Ok(response)) => response,
@@ -69,7 +67,7 @@ impl Http {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(refused(url, response, limits).await.into())
+        Err(refused(url, address_key, response, limits).await.into())
     }
 
     /// Whether anything answers at an address, with whatever status.
@@ -79,6 +77,39 @@ impl Http {
             Err(_) => false,
         }
     }
+}
+
+/// What is sent to an agent.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// The method.
+    pub method: Method,
+    /// Where it is sent.
+    pub url: &'a reqwest::Url,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, if it has one.
+    pub body: Option<Vec<u8>>,
+    /// Which setting of the target holds the address, for messages.
+    pub address_key: &'static str,
+}
+
+/// The whole rest of an answer, at most `longest` bytes of it; what is more is not read.
+///
+/// # Errors
+/// When the connection breaks or the limits pass.
+pub async fn rest_of_body(
+    response: &mut Response,
+    longest: usize,
+    limits: Limits,
+) -> Result<Vec<u8>, BodyError> {
+    let mut body = Vec::new();
+    while body.len() <= longest
+        && let Some(bytes) = next_bytes(response, limits).await?
+    {
+        body.extend_from_slice(&bytes);
+    }
+    Ok(body)
 }
 
 /// The next bytes of an answer; `None` when it has ended in order.
@@ -140,6 +171,12 @@ fn build(encrypted: bool, direct: bool) -> Result<reqwest::Client, String> {
     builder.build().map_err(|error| format!("no HTTP client could be made: {}", causes(&error)))
 }
 
+/// The header `name` of an answer, without parameters and in lower case; empty where there is none.
+pub fn bare_header(response: &Response, name: &str) -> String {
+    let value = response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+    value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
 /// Headers of every request for a stream of events. What a user sets replaces them, whatever the case of the name,
 /// except for the two that say which protocol is spoken.
 pub fn event_stream_headers(user: &HeaderMap) -> HeaderMap {
@@ -159,7 +196,7 @@ fn unreachable(url: &reqwest::Url, error: &reqwest::Error) -> Failure {
     Failure::new(FailureKind::ProtocolError, message)
 }
 
-async fn refused(url: &reqwest::Url, mut response: Response, limits: Limits) -> Failure {
+async fn refused(url: &reqwest::Url, address_key: &str, mut response: Response, limits: Limits) -> Failure {
     let status = response.status();
     let location =
         response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);
@@ -175,10 +212,10 @@ async fn refused(url: &reqwest::Url, mut response: Response, limits: Limits) -> 
     match (status, location) {
         (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => message.push_str("; check target.headers"),
         (StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, _) => {
-            message.push_str("; check target.endpoint")
+            let _ = write!(message, "; check {address_key}");
         }
         (_, Some(location)) if status.is_redirection() => {
-            let _ = write!(message, "; redirects are not followed, set target.endpoint to {location}");
+            let _ = write!(message, "; redirects are not followed, set {address_key} to {location}");
         }
         _ => {}
     }

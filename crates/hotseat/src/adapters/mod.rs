@@ -4,19 +4,26 @@
 //! done with the turn. Everything an agent did is in the events; nobody behind an adapter knows which one it is.
 
 pub mod ag_ui;
+mod client_tools;
+pub mod command;
+pub mod embedded;
 pub mod http;
+pub mod http_agent;
+pub mod openai;
 pub mod sse;
+mod telling;
+pub mod template;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{ErrorInfo, Failure};
+use hotseat_trace::{ErrorInfo, Failure, FailureKind};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::session::{Message, Part, Recorder, TurnScript};
+use crate::session::{AskedInterrupt, Message, Part, Recorder, TurnScript};
 
 /// A future of an adapter.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,8 +39,12 @@ pub trait AgentSession: Send {
     }
 
     /// Puts messages before the first turn, as if they had been said. Called once, where `carries` says that it can.
-    fn remember(&mut self, messages: &[Message]) {
+    ///
+    /// # Errors
+    /// When something in them has no form in the protocol.
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
         let _ = messages;
+        Ok(())
     }
 
     /// Sends one input and emits everything the agent does until it is done with the turn.
@@ -45,6 +56,16 @@ pub trait AgentSession: Send {
         input: Input<'a>,
         recorder: &'a mut Recorder,
     ) -> Pending<'a, Result<(), TurnError>>;
+
+    /// Ends the conversation in order. What is only dropped ends at once.
+    fn close(&mut self) -> Pending<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// What else the agent has left that helps to understand why its conversation failed: its last error output.
+    fn last_words(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One user input with all that its turn needs.
@@ -76,6 +97,11 @@ pub struct Carries {
     pub options: bool,
 }
 
+/// How often an agent may ask the client for something in one turn, so that one that asks for ever is stopped.
+const MOST_REQUESTS: usize = 25;
+/// How long is waited for more after an agent has said that it is done, should it keep the connection open.
+const GRACE: Duration = Duration::from_millis(200);
+
 /// How long an agent may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -83,6 +109,41 @@ pub struct Limits {
     pub deadline: Instant,
     /// How long nothing at all may be received.
     pub idle: Duration,
+}
+
+impl Limits {
+    /// The limits for what an agent that is done may still send.
+    fn in_grace(self) -> Limits {
+        Limits { deadline: self.deadline.min(Instant::now() + GRACE), idle: GRACE }
+    }
+}
+
+/// The failure of an agent that asks for ever.
+fn asked_too_often() -> Failure {
+    let message =
+        format!("the agent asked the client for something {MOST_REQUESTS} times in one turn; given up");
+    Failure::new(FailureKind::AgentError, message)
+}
+
+/// The failure of a turn whose test has no answer to what the agent asks a person.
+fn unanswered_interrupt(asked: &AskedInterrupt<'_>, value: &Value) -> Failure {
+    let mut words =
+        "the agent paused and asked for an answer that the turn does not script (`resume`)".to_string();
+    for (what, said) in [("reason", asked.reason), ("message", asked.message), ("tool", asked.tool)] {
+        if let Some(said) = said {
+            words.push_str(&format!("; {what}: {}", excerpt(said, 200)));
+        }
+    }
+    Failure::new(FailureKind::TestError, words)
+        .with_detail(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// The beginning of a text, cut between characters, with a mark where it goes on.
+fn excerpt(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
+    }
 }
 
 /// Why a turn could not be held to its end.

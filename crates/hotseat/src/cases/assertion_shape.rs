@@ -6,20 +6,20 @@ use hotseat_document::{Field, Kind, Shape, Tagged};
 
 /// A typed assertion, or a block: a mapping without `type` is a block.
 pub static ASSERTION: Tagged = Tagged {
-    tag: "type",
+    key: "type",
     shapes: &[
-        ("contains", &CONTAINS),
-        ("not_contains", &NOT_CONTAINS),
-        ("equals", &EQUALS),
-        ("regex", &REGEX),
-        ("json_path", &JSON_PATH),
-        ("type", &TYPE),
-        ("schema", &SCHEMA),
-        ("tool_called", &TOOL_CALLED),
-        ("tool_result", &TOOL_RESULT),
-        ("tool_sequence", &TOOL_SEQUENCE),
-        ("agent", &AGENT),
-        ("script", &SCRIPT),
+        &CONTAINS,
+        &NOT_CONTAINS,
+        &EQUALS,
+        &REGEX,
+        &JSON_PATH,
+        &TYPE,
+        &SCHEMA,
+        &TOOL_CALLED,
+        &TOOL_RESULT,
+        &TOOL_SEQUENCE,
+        &AGENT,
+        &SCRIPT,
     ],
     untagged: Some(&ASSERT),
 };

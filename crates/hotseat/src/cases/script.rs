@@ -22,9 +22,20 @@ pub fn client_tools(map: &Map<'_>, key: &str, mistakes: &mut Diagnostics) -> Vec
             description: entry.text("description").unwrap_or_default().to_string(),
             parameters: entry.json("parameters").unwrap_or_else(|| serde_json::json!({"type": "object"})),
             answers: answers.filter_map(|view| tool_answer(view, mistakes)).collect(),
+            url: tool_url(&entry, mistakes),
         });
     }
     tools
+}
+
+/// The address that is asked what a tool returns. One with variables is looked at when they are filled in.
+fn tool_url(tool: &Map<'_>, mistakes: &mut Diagnostics) -> Option<reqwest::Url> {
+    let text = tool.text("url").filter(|text| !text.contains("${"))?;
+    let url = reqwest::Url::parse(text).ok().filter(reqwest::Url::has_host);
+    if url.is_none() {
+        mistakes.push(mistake(tool.place_of("url"), "`url` of a tool is not an address of HTTP"));
+    }
+    url
 }
 
 fn tool_answer(view: View<'_>, mistakes: &mut Diagnostics) -> Option<ToolAnswer> {

@@ -324,31 +324,14 @@ const PARTS: Kind = Kind::NonEmptyList(&Kind::Tagged(&PART));
 
 /// A part of what is said.
 pub static PART: Tagged = Tagged {
-    tag: "type",
-    shapes: &[
-        ("text", &TEXT_PART),
-        ("image", &IMAGE),
-        ("image_url", &IMAGE_URL),
-        ("audio", &AUDIO),
-        ("video", &VIDEO),
-        ("document", &DOCUMENT),
-        ("file", &FILE),
-    ],
+    key: "type",
+    shapes: &[&TEXT_PART, &IMAGE, &IMAGE_URL, &AUDIO, &VIDEO, &DOCUMENT, &FILE],
     untagged: None,
 };
 
 /// What may be attached.
-pub static ATTACHMENT: Tagged = Tagged {
-    tag: "type",
-    shapes: &[
-        ("image", &IMAGE),
-        ("audio", &AUDIO),
-        ("video", &VIDEO),
-        ("document", &DOCUMENT),
-        ("file", &FILE),
-    ],
-    untagged: None,
-};
+pub static ATTACHMENT: Tagged =
+    Tagged { key: "type", shapes: &[&IMAGE, &AUDIO, &VIDEO, &DOCUMENT, &FILE], untagged: None };
 
 /// Words.
 pub static TEXT_PART: Shape = Shape {
@@ -453,7 +436,12 @@ pub static CLIENT_TOOL: Shape = Shape {
         Field::optional(
             "answers",
             Kind::NonEmptyList(&Kind::Shape(&TOOL_ANSWER)),
-            "What it returns: the first answer that fits. A call that none fits fails the case.",
+            "What it returns: the first answer that fits. A call that none fits is answered by `url`, or fails the case.",
+        ),
+        Field::optional(
+            "url",
+            Kind::Url,
+            "Who answers the calls that no entry of `answers` fits: each is posted there as `{id, name, arguments}`, and the body of the answer is the result. An HTTP status that is an error makes the tool fail.",
         ),
     ],
 };

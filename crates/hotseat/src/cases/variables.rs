@@ -67,23 +67,17 @@ pub fn interpolate(
             };
             nodes.iter_mut().for_each(|node| interpolate(node, kind, variables, source, mistakes));
         }
-        (Value::Map(entries), kind) => {
+        (Value::Map(_), kind) => {
             let shape = match kind {
                 Kind::Shape(shape) => Some(*shape),
-                Kind::Tagged(tagged) => {
-                    let tag = entries.iter().find(|entry| entry.key.text == tagged.tag);
-                    tagged.shape(tag.map(|tag| match &tag.value.value {
-                        Value::String(word) => word.as_str(),
-                        _ => "",
-                    }))
-                }
+                Kind::Tagged(tagged) => tagged.shape_of(node),
                 _ => None,
             };
+            let Value::Map(entries) = &mut node.value else { return };
             for entry in entries {
-                let field = shape.and_then(|shape| shape.field(&entry.key.text));
-                let kind = match (kind, field) {
+                let kind = match (kind, shape) {
                     (Kind::Map(kind), _) => kind,
-                    (_, Some(field)) => &field.kind,
+                    (_, Some(shape)) => shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind),
                     (_, None) => &Kind::Json,
                 };
                 interpolate(&mut entry.value, kind, variables, source, mistakes);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::shape::{PROJECT, TARGET};
-use super::start::Start;
-use super::target::{BoundTarget, TargetSettings, is_secret};
-use crate::cases::{Block, Decoding, Environment, Inherited, Variables, interpolate, references};
+use super::agent::Agent;
+use super::shape::PROJECT;
+use super::target::is_secret;
+use crate::cases::{Decoding, Environment, Inherited, Variables, interpolate, references};
 use crate::session::Redactor;
-use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, yaml};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, nearest, yaml};
 
 /// The names under which a project file is looked for, in this order.
 pub const FILE_NAMES: [&str; 3] = ["hotseat.yaml", "hotseat.yml", "aguitest.config.yaml"];
@@ -27,16 +27,17 @@ pub struct Project {
     pub parallel: Option<usize>,
     /// Variables that it names as secrets.
     pub secrets: Vec<String>,
-    /// What its target asserts of every case and turn.
-    pub inherited: Inherited,
-    /// How its agent is started, if Hotseat is to start it.
-    pub start: Option<Start>,
-    /// Settings of the target that no variable can change.
-    pub target: Option<TargetSettings>,
+    /// The agents it names.
+    pub agents: Vec<Arc<Agent>>,
+    /// The agent that is tested where nothing else is said.
+    target: Option<Arc<Agent>>,
+    /// The agent that is tested whatever else is said.
+    chosen: Option<Arc<Agent>>,
+    /// What suites without an agent inherit.
+    nothing: Inherited,
     environment: Environment,
     redactor: Redactor,
     header_secrets: Vec<(String, String)>,
-    document: Option<Arc<(Arc<Source>, Node)>>,
 }
 
 impl Project {
@@ -55,13 +56,13 @@ impl Project {
             suites: default_suites(),
             parallel: None,
             secrets: Vec::new(),
-            inherited: Inherited::default(),
-            start: None,
+            agents: Vec::new(),
             target: None,
+            chosen: None,
+            nothing: Inherited::default(),
             redactor: Redactor::new(named_secrets(&environment, &[])),
             header_secrets: Vec::new(),
             environment,
-            document: None,
         }
     }
 
@@ -80,22 +81,46 @@ impl Project {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        // Variables of the environment are filled in now; those of hooks when a case has them.
+        let root = path.parent().filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut read = |name: Option<&str>, node: &Node| {
+            Arc::new(Agent::read(name, node, &source, root, &environment, &mut mistakes))
+        };
+        let written = Map::of(&node, &source, &PROJECT).expect("the shape was checked");
+        let agents: Vec<Arc<Agent>> = written
+            .get("agents")
+            .and_then(View::entries)
+            .into_iter()
+            .flatten()
+            .map(|(name, _, view)| read(Some(name), view.node))
+            .collect();
+        let named = written.text("target");
+        let target = match (named, written.node("target")) {
+            (None, Some(node)) => Some(read(None, node)),
+            (Some(name), _) => {
+                let found = find_agent(&agents, name);
+                let place = written.place_of("target").unwrap_or_else(|| written.place());
+                found.map_err(|diagnostic| mistakes.push(diagnostic.at(place))).ok()
+            }
+            (None, None) => match agents.as_slice() {
+                [only] => Some(only.clone()),
+                _ => None,
+            },
+        };
+        let header_secrets = header_variables(&node, &environment);
+
+        // What is said beside the agents uses the variables of the environment, and those must be set.
         let given = BTreeMap::new();
         let none = Redactor::default();
         let variables =
             Variables { environment: &environment, given: &given, more_to_come: true, redactor: &none };
-        let written = node.clone();
-        interpolate(&mut node, &Kind::Shape(&PROJECT), variables, &source, &mut mistakes);
-
+        if let hotseat_document::Value::Map(entries) = &mut node.value {
+            for entry in entries.iter_mut().filter(|entry| !matches!(&*entry.key.text, "target" | "agents")) {
+                if let Some(field) = PROJECT.field(&entry.key.text) {
+                    interpolate(&mut entry.value, &field.kind, variables, &source, &mut mistakes);
+                }
+            }
+        }
         let map = Map::of(&node, &source, &PROJECT).expect("the shape was checked");
-        let target = map.map("target");
-        let asserted = |key: &str| target.as_ref().and_then(|target| target.get(key));
-        let inherited = Inherited {
-            case: Block::read(asserted("assert"), &mut mistakes),
-            turn: Block::read(asserted("turn_assert"), &mut mistakes),
-        };
-        let root = path.parent().filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let texts = |key: &str| -> Vec<String> {
             map.list(key).into_iter().flatten().filter_map(View::text).map(str::to_string).collect()
         };
@@ -106,68 +131,74 @@ impl Project {
             suites: if suites.is_empty() { default_suites() } else { suites },
             parallel: map.integer("parallel").and_then(|n| usize::try_from(n).ok()),
             redactor: Redactor::new(
-                named_secrets(&environment, &texts("secrets"))
-                    .chain(header_variables(&written, &environment)),
+                named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),
             ),
-            header_secrets: header_variables(&written, &environment),
+            header_secrets,
             secrets: texts("secrets"),
-            inherited,
-            start: target.as_ref().and_then(|target| Start::read(target, root, &mut mistakes)),
-            target: target.as_ref().map(|target| TargetSettings::read(target)),
+            agents,
+            target,
+            chosen: None,
+            nothing: Inherited::default(),
             environment,
-            document: Some(Arc::new((source.clone(), written))),
         };
-        if let Some(target) = &target {
-            super::target::find_mistakes(target, &mut mistakes);
-        }
         if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
     }
 
-    /// Whether the target uses variables that hooks give, so that it differs from case to case.
-    pub fn target_varies(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| target.varies)
-    }
-
-    /// The target with its variables filled in.
+    /// Tests the agent of this name, whatever else is said.
     ///
     /// # Errors
-    /// Variables that are not defined, and whatever is wrong with what they were filled in to. A project without
-    /// a target is one mistake.
-    pub fn bind_target(&self, variables: Variables<'_>) -> Result<BoundTarget, Diagnostics> {
-        let Some((source, node)) = self.document.as_deref() else { return Err(self.no_target().into()) };
-        let Some(target) = node.get("target") else { return Err(self.no_target().into()) };
-        let mut target = target.clone();
-        let mut mistakes = Diagnostics::new();
-        interpolate(&mut target, &Kind::Shape(&TARGET), variables, source, &mut mistakes);
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
-        let map = Map::of(&target, source, &TARGET).expect("the shape was checked");
-        let bound = BoundTarget::read(&map, &mut mistakes);
-        match (bound, mistakes.is_empty()) {
-            (Some(target), true) => Ok(target),
-            _ => Err(mistakes),
-        }
+    /// When there is none.
+    pub fn choose(&mut self, name: &str) -> Result<(), Diagnostic> {
+        self.chosen = Some(find_agent(&self.agents, name)?);
+        Ok(())
     }
 
-    /// The mistake of a project that says nothing about its agent.
-    pub fn no_target(&self) -> Diagnostic {
-        let message = match &self.file {
-            Some(file) => format!("{file} names no `target`"),
-            None => format!("no project file ({}) in this folder or above it", FILE_NAMES[0]),
+    /// The agent that a suite tests: the chosen one, else the one in whose folder it lies, else the target.
+    pub fn agent_of(&self, suite: &Path) -> Option<Arc<Agent>> {
+        if let Some(chosen) = &self.chosen {
+            return Some(chosen.clone());
+        }
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let placed = self.agents.iter().filter_map(|agent| Some((real(agent.folder.as_deref()?), agent)));
+        let placed: Vec<_> = placed.collect();
+        let near = match placed.as_slice() {
+            [] => None,
+            placed => {
+                let suite = real(suite);
+                let around = placed.iter().filter(|(folder, _)| suite.starts_with(folder));
+                // Of several folders the nearest one is meant.
+                around
+                    .max_by_key(|(folder, _)| folder.components().count())
+                    .map(|(_, agent)| (*agent).clone())
+            }
         };
-        Diagnostic::new(message)
-            .help("write the address of the agent under `target: endpoint:`, or run `hotseat init`")
+        near.or_else(|| self.target.clone())
     }
 
-    /// What is wrong with the target for a case that has no hooks.
+    /// What is wrong with an agent for a case that has no hooks.
     ///
     /// # Errors
     /// Variables that only hooks could give.
-    pub fn bind_without_hooks(&self) -> Result<(), Diagnostics> {
+    pub fn bind_without_hooks(&self, agent: &Agent) -> Result<(), Diagnostics> {
         let given = BTreeMap::new();
         let (environment, redactor) = (&*self.environment, &self.redactor);
-        self.bind_target(Variables { environment, given: &given, more_to_come: false, redactor }).map(drop)
+        agent.bind(Variables { environment, given: &given, more_to_come: false, redactor }).map(drop)
+    }
+
+    /// The mistake of a project that does not say which agent is tested.
+    pub fn no_target(&self) -> Diagnostic {
+        let names: Vec<&str> = self.agents.iter().filter_map(|agent| agent.name.as_deref()).collect();
+        let message = match (&self.file, names.as_slice()) {
+            (Some(file), []) => format!("{file} names no `target`"),
+            (Some(file), names) => {
+                let message = format!("{file} names several agents ({}) and no `target`", names.join(", "));
+                return Diagnostic::new(message)
+                    .help("name one with `-n`, or write its name under `target:`");
+            }
+            (None, _) => format!("no project file ({}) in this folder or above it", FILE_NAMES[0]),
+        };
+        Diagnostic::new(message)
+            .help("write the address of the agent under `target: endpoint:`, or run `hotseat init`")
     }
 
     /// The environment variables that headers use, with their values.
@@ -175,9 +206,10 @@ impl Project {
         self.header_secrets.iter().cloned()
     }
 
-    /// What the cases of its suites are decoded with.
-    pub fn decoding(&self) -> Decoding<'_> {
-        Decoding { inherited: &self.inherited, environment: &self.environment, redactor: &self.redactor }
+    /// What the cases of suites that test an agent are decoded with.
+    pub fn decoding<'a>(&'a self, agent: Option<&'a Agent>) -> Decoding<'a> {
+        let inherited = agent.map_or(&self.nothing, |agent| &agent.inherited);
+        Decoding { inherited, environment: &self.environment, redactor: &self.redactor }
     }
 
     /// What takes the secrets of the environment out.
@@ -204,18 +236,39 @@ pub fn named_secrets<'a>(
     listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone())))
 }
 
-/// The environment variables that headers use: that is how secrets come into headers.
+/// The environment variables that headers and keys use: that is how secrets come into them.
 fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    let headers = project.get("target").and_then(|target| target.get("headers"));
-    let Some(hotseat_document::Value::Map(entries)) = headers.map(|headers| &headers.value) else {
-        return Vec::new();
+    use hotseat_document::Value;
+    let entries = |node: Option<&Node>| match node.map(|node| &node.value) {
+        Some(Value::Map(entries)) => entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>(),
+        _ => Vec::new(),
     };
-    let texts = entries.iter().filter_map(|entry| match &entry.value.value {
-        hotseat_document::Value::String(text) => Some(text.as_str()),
-        _ => None,
+    let agents = project.get("target").cloned().into_iter().chain(entries(project.get("agents")));
+    let texts = agents.flat_map(|agent| {
+        entries(agent.get("headers")).into_iter().chain(agent.get("api_key").cloned()).collect::<Vec<_>>()
     });
-    let names = texts.flat_map(references).filter(|(_, of_environment)| *of_environment);
-    names.filter_map(|(name, _)| Some((format!("ENV.{name}"), environment.get(name)?.clone()))).collect()
+    let mut secrets = Vec::new();
+    for node in texts {
+        let Value::String(text) = &node.value else { continue };
+        for (name, _) in references(text).into_iter().filter(|(_, of_environment)| *of_environment) {
+            secrets.extend(environment.get(name).map(|value| (format!("ENV.{name}"), value.clone())));
+        }
+    }
+    secrets
+}
+
+/// The agent of a name.
+fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnostic> {
+    if let Some(agent) = agents.iter().find(|agent| agent.name.as_deref() == Some(name)) {
+        return Ok(agent.clone());
+    }
+    let names: Vec<&str> = agents.iter().filter_map(|agent| agent.name.as_deref()).collect();
+    let help = match (nearest(name, names.iter().copied()), names.as_slice()) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, []) => "the project file names agents under `agents:`, and this one names none".to_string(),
+        (None, names) => format!("there are {}", names.join(", ")),
+    };
+    Err(Diagnostic::new(format!("no agent is called `{name}`")).help(help))
 }
 
 fn default_suites() -> Vec<String> {

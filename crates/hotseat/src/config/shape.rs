@@ -1,7 +1,7 @@
 //! What may be written in a project file, as data.
 
 use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT};
-use hotseat_document::{Field, Kind, Shape};
+use hotseat_document::{Field, Kind, Shape, Tagged};
 
 const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
 
@@ -10,7 +10,16 @@ pub static PROJECT: Shape = Shape {
     name: "Project",
     doc: "The project file `hotseat.yaml`: the agent under test, and defaults for all its suites.",
     fields: &[
-        Field::optional("target", Kind::Shape(&TARGET), "The agent under test."),
+        Field::optional(
+            "target",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::Tagged(&TARGET)]),
+            "The agent under test, or the name of one of `agents`. Default: the only one of `agents`.",
+        ),
+        Field::optional(
+            "agents",
+            Kind::Map(&Kind::Tagged(&TARGET)),
+            "Agents by name. `hotseat test -n NAME` tests one of them.",
+        ),
         Field::optional(
             "suites",
             Kind::NonEmptyList(&Kind::NonEmptyText),
@@ -26,19 +35,52 @@ pub static PROJECT: Shape = Shape {
         Field::optional(
             "secrets",
             Kind::List(&Kind::NonEmptyText),
-            "Variables whose values never appear in any output: `ENV.NAME`, or `NAME` for what hooks give. Those used in headers and those named like secrets are found without it.",
+            "Variables whose values never appear in any output: `ENV.NAME`, or `NAME` for what hooks give. Those used in headers and keys and those named like secrets are found without it.",
         ),
     ],
 };
 
-/// The agent under test.
-pub static TARGET: Shape = Shape {
-    name: "Target",
-    doc: "The agent under test and how it is reached.",
+/// An agent and how it is reached.
+pub static TARGET: Tagged = Tagged {
+    key: "type",
+    shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET, &EMBEDDED_TARGET],
+    untagged: None,
+};
+
+const HEADERS: Field = Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request.");
+static CLIENT_TOOL_KIND: Kind = Kind::Shape(&CLIENT_TOOL);
+const TOOLS: Field = Field::optional(
+    "tools",
+    Kind::List(&CLIENT_TOOL_KIND),
+    "Client-side tools that are offered to the agent.",
+);
+const TIMEOUT: Field =
+    Field::optional("timeout_ms", MILLISECONDS, "How long one turn may take.").default("120000");
+const IDLE_TIMEOUT: Field =
+    Field::optional("idle_timeout_ms", MILLISECONDS, "How long nothing at all may be received.")
+        .default("60000");
+const FOLDER: Field = Field::optional(
+    "folder",
+    Kind::NonEmptyText,
+    "For one of `agents`: suites below this folder test it, whatever `target` says. Relative to the project file.",
+);
+const STARTED: Field = Field::optional(
+    "start",
+    Kind::Shape(&START),
+    "Starts the agent before the first case and stops it after the last.",
+);
+const ASSERTED: Field =
+    Field::optional("assert", ASSERT_KIND, "What is asserted of every conversation as a whole.");
+const TURN_ASSERTED: Field = Field::optional("turn_assert", ASSERT_KIND, "What is asserted of every turn.");
+
+/// An agent that speaks AG-UI.
+pub static AG_UI_TARGET: Shape = Shape {
+    name: "AgUiTarget",
+    doc: "An agent that speaks AG-UI.",
     fields: &[
-        Field::optional("type", Kind::Choice(&["ag-ui"]), "The protocol it speaks.").default("ag-ui"),
+        Field::optional("type", Kind::Choice(&["ag_ui", "ag-ui"]), "How the agent is reached.").default("ag_ui"),
         Field::required("endpoint", Kind::Url, "Where runs are posted."),
-        Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request."),
+        HEADERS,
         Field::optional(
             "envelope",
             Kind::Choice(&["none", "copilotkit"]),
@@ -50,18 +92,221 @@ pub static TARGET: Shape = Shape {
         Field::optional("state", Kind::Json, "The shared state before the first turn.").default("{}"),
         Field::optional("context", Kind::List(&Kind::Shape(&CONTEXT)), "Context entries.").default("[]"),
         Field::optional("forwardedProps", Kind::JsonMap, "What is forwarded to the agent.").default("{}"),
-        Field::optional("tools", Kind::List(&Kind::Shape(&CLIENT_TOOL)), "Client-side tools that are offered to the agent."),
+        TOOLS,
         Field::optional(
             "protocol",
             Kind::Choice(&["lenient", "strict"]),
             "`strict`: an event that breaks a sequence rule of the protocol is an error. `lenient`: it is a note.",
         )
         .default("lenient"),
-        Field::optional("timeout_ms", MILLISECONDS, "How long one turn may take.").default("120000"),
-        Field::optional("idle_timeout_ms", MILLISECONDS, "How long nothing at all may be received.").default("60000"),
-        Field::optional("start", Kind::Shape(&START), "Starts the agent before the first case and stops it after the last."),
-        Field::optional("assert", ASSERT_KIND, "What is asserted of every conversation as a whole."),
-        Field::optional("turn_assert", ASSERT_KIND, "What is asserted of every turn."),
+        TIMEOUT,
+        IDLE_TIMEOUT,
+        FOLDER,
+        STARTED,
+        ASSERTED,
+        TURN_ASSERTED,
+    ],
+};
+
+/// An agent behind OpenAI-compatible chat completions.
+pub static OPENAI_TARGET: Shape = Shape {
+    name: "OpenAiTarget",
+    doc: "An agent behind chat completions, as OpenAI defined them and many servers speak them.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["openai"]), "How the agent is reached."),
+        Field::required(
+            "base_url",
+            Kind::Url,
+            "Where the server is; `/chat/completions` is added to its path if it is not there.",
+        ),
+        Field::required("model", Kind::NonEmptyText, "The model, in the server's words."),
+        Field::optional("api_key", Kind::Text, "Sent as `Authorization: Bearer …`, and never shown. An empty one is not sent."),
+        HEADERS,
+        Field::optional("system", Kind::Text, "A system message before everything that is said."),
+        Field::optional("stream", Kind::Bool, "Whether replies are streamed.").default("true"),
+        Field::optional("temperature", Kind::Number, "The temperature. Default: the server's."),
+        Field::optional(
+            "body",
+            Kind::JsonMap,
+            "Further members of every request. They replace those of the same name; `null` takes one away. `{{conversation_id}}` stands for an id of the conversation.",
+        ),
+        Field::optional(
+            "history",
+            Kind::Choice(&["full", "delta", "auto"]),
+            "`full`: every request carries the whole conversation, as the protocol wants it. `delta`: only what is new, for a server that keeps conversations itself. `auto` is `full`.",
+        )
+        .default("auto"),
+        TOOLS,
+        TIMEOUT,
+        IDLE_TIMEOUT,
+        FOLDER,
+        STARTED,
+        ASSERTED,
+        TURN_ASSERTED,
+    ],
+};
+
+/// An agent behind an HTTP interface of its own.
+pub static HTTP_TARGET: Shape = Shape {
+    name: "HttpTarget",
+    doc: "An agent behind an HTTP interface of its own: a template says what is sent, paths say what is read.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["http"]), "How the agent is reached."),
+        Field::required(
+            "endpoint",
+            Kind::Url,
+            "Where each turn is sent. Placeholders are filled in, percent-encoded.",
+        ),
+        Field::optional("method", Kind::Choice(&["POST", "PUT", "PATCH", "GET"]), "The method.")
+            .default("POST"),
+        Field::optional(
+            "headers",
+            Kind::Map(&Kind::Text),
+            "Headers of every request. Placeholders are filled in.",
+        ),
+        Field::optional(
+            "body",
+            Kind::Json,
+            "The body as JSON. `{{message}}`, `{{messages}}`, `{{history}}`, `{{conversation_id}}`, `{{turn}}`, `{{state}}`, `{{context}}` and `{{forwardedProps}}` are filled in; a text that is one placeholder as a whole becomes its value.",
+        ),
+        Field::optional(
+            "map",
+            Kind::Shape(&HTTP_MAP),
+            "Where things stand in the reply. Default: the whole body is what the agent says.",
+        ),
+        TIMEOUT,
+        IDLE_TIMEOUT,
+        FOLDER,
+        STARTED,
+        ASSERTED,
+        TURN_ASSERTED,
+    ],
+};
+
+/// Where things stand in the reply of an HTTP agent.
+pub static HTTP_MAP: Shape = Shape {
+    name: "HttpMap",
+    doc: "Where things stand in the JSON that an agent answers with, as JSONPath (RFC 9535).",
+    fields: &[
+        Field::required(
+            "reply",
+            Kind::NonEmptyText,
+            "What the agent says. A path that selects several texts makes several messages; an object or a list is taken as JSON text. It has to select something, unless the agent called a tool.",
+        ),
+        Field::optional(
+            "tool_calls",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_CALLS)]),
+            "The tool calls: a path that selects them, or their list.",
+        ),
+        Field::optional(
+            "awaiting",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
+            "Whether the agent waits for an input: a path to `true` or `false`, or to a word.",
+        ),
+        Field::optional("hint", Kind::NonEmptyText, "What it waits for."),
+        Field::optional(
+            "conversation_id",
+            Kind::NonEmptyText,
+            "The id that the server gives the conversation: the first reply must have it, later requests carry it.",
+        ),
+        Field::optional("usage", Kind::NonEmptyText, "What the turn cost."),
+        Field::optional("finish_reason", Kind::NonEmptyText, "Why the reply ends where it does."),
+        Field::optional(
+            "error",
+            Kind::NonEmptyText,
+            "An error: a text, or an object with a `message` and maybe a `code`. What is `null`, `false` or empty is none.",
+        ),
+    ],
+};
+
+/// Where tool calls stand.
+pub static HTTP_CALLS: Shape = Shape {
+    name: "HttpToolCalls",
+    doc: "Where tool calls stand, and what stands where in each of them.",
+    fields: &[
+        Field::required("path", Kind::NonEmptyText, "Selects the calls, or their list."),
+        Field::optional(
+            "name",
+            Kind::NonEmptyText,
+            "Name of the tool, from the call on. It has to be there.",
+        )
+        .default("$.name"),
+        Field::optional("arguments", Kind::NonEmptyText, "The arguments: JSON, or JSON in a text.")
+            .default("$.arguments"),
+        Field::optional("result", Kind::NonEmptyText, "What the tool returned.").default("$.result"),
+        Field::optional("error", Kind::NonEmptyText, "Why the tool failed.").default("$.error"),
+        Field::optional("id", Kind::NonEmptyText, "Id of the call.").default("$.id"),
+    ],
+};
+
+/// When an HTTP agent waits for an input.
+pub static HTTP_AWAITING: Shape = Shape {
+    name: "HttpAwaiting",
+    doc: "When the agent waits for an input: when a value is equal to another.",
+    fields: &[
+        Field::required("path", Kind::NonEmptyText, "Selects the value."),
+        Field::required("equals", Kind::Json, "What it is when the agent waits."),
+    ],
+};
+
+/// An agent that is a program.
+pub static COMMAND_TARGET: Shape = Shape {
+    name: "CommandTarget",
+    doc: "An agent that is a program: it is told what the user says and answers on its standard output.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["command"]), "How the agent is reached."),
+        Field::required(
+            "command",
+            Kind::NonEmptyList(&Kind::Text),
+            "The program and its arguments. No shell is involved: nothing is expanded.",
+        ),
+        Field::optional(
+            "speaks",
+            Kind::Choice(&["json_lines", "text"]),
+            "`json_lines`: one process a conversation, a JSON object a line. `text`: one process a turn; it reads the message, and all that it prints is the reply.",
+        )
+        .default("json_lines"),
+        Field::optional("cwd", Kind::NonEmptyText, "Its working folder, relative to the project file.").default("."),
+        Field::optional("env", Kind::Map(&Kind::Text), "Environment variables added for it."),
+        Field::optional(
+            "history",
+            Kind::Choice(&["full", "delta", "auto"]),
+            "`full`: every message carries what was said before. `delta`: it does not. `auto` is `delta`.",
+        )
+        .default("auto"),
+        TOOLS,
+        TIMEOUT,
+        IDLE_TIMEOUT,
+        FOLDER,
+        ASSERTED,
+        TURN_ASSERTED,
+    ],
+};
+
+/// An agent of Hotseat's own, in the same process.
+pub static EMBEDDED_TARGET: Shape = Shape {
+    name: "EmbeddedTarget",
+    doc: "An agent of Hotseat's own, in the same process: no server, and with a scripted model no network and no key.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["embedded"]), "How the agent is reached."),
+        Field::required(
+            "agent",
+            Kind::NonEmptyText,
+            "The file of the agent, or the folder that holds its `agent.yaml`. Relative to the project file.",
+        ),
+        Field::optional(
+            "threadId",
+            Kind::NonEmptyText,
+            "Id of every conversation. Default: a fresh one for each case.",
+        ),
+        Field::optional("state", Kind::Json, "The shared state before the first turn."),
+        Field::optional("context", Kind::List(&Kind::Shape(&CONTEXT)), "Context entries.").default("[]"),
+        TOOLS,
+        TIMEOUT,
+        IDLE_TIMEOUT,
+        FOLDER,
+        ASSERTED,
+        TURN_ASSERTED,
     ],
 };
 
@@ -78,7 +323,7 @@ pub static START: Shape = Shape {
         Field::optional(
             "ready",
             Kind::Url,
-            "It is ready when this address answers, with whatever status. Default: `endpoint`.",
+            "It is ready when this address answers, with whatever status. Default: `endpoint` or `base_url`.",
         ),
         Field::optional("timeout_ms", MILLISECONDS, "How long it may take until it is ready.")
             .default("60000"),

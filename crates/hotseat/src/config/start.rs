@@ -1,26 +1,22 @@
 //! Starting and stopping the agent under test.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hotseat_trace::{Failure, FailureKind};
 use reqwest::Url;
-use tokio::io::AsyncReadExt;
 use tokio::process::Child;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::adapters::http::{Http, without_credentials};
 use crate::cases::{Environment, millis};
-use crate::process::{Group, group_command};
+use crate::process::{Group, LastOutput, group_command};
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Map, View};
 
-/// How much of the agent's last output is kept.
-const KEPT_OUTPUT: usize = 16 * 1024;
 /// How long it is given to end in order.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long its last output is waited for once it has ended.
@@ -44,12 +40,15 @@ pub struct Start {
 impl Start {
     pub(super) fn read(target: &Map<'_>, root: &Path, mistakes: &mut Diagnostics) -> Option<Self> {
         let map = target.map("start")?;
-        let (text, place) = match (map.text("ready"), target.text("endpoint")) {
-            (Some(ready), _) => (ready, map.place_of("ready")?),
-            (None, endpoint) => (endpoint?, target.place_of("endpoint")?),
+        let address = ["endpoint", "base_url"].into_iter().find(|key| target.shape().field(key).is_some())?;
+        let (text, place) = match map.text("ready") {
+            Some(ready) => (ready, map.place_of("ready")?),
+            None => (target.text(address)?, target.place_of(address)?),
         };
         let ready = match Url::parse(text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() && !text.contains("{{") => {
+                url
+            }
             _ => {
                 let diagnostic = Diagnostic::new(format!(
                     "`{text}` is not an address that can be asked whether the agent is ready"
@@ -82,14 +81,10 @@ pub struct StartedAgent {
     shown: String,
     child: Child,
     group: Group,
-    output: Output,
+    output: LastOutput,
     readers: Vec<JoinHandle<()>>,
     redactor: Redactor,
 }
-
-/// The last output of a process.
-#[derive(Debug, Clone, Default)]
-struct Output(Arc<Mutex<VecDeque<u8>>>);
 
 impl StartedAgent {
     /// Starts an agent and waits until it answers. `redactor` takes secrets out of what it prints.
@@ -116,7 +111,7 @@ impl StartedAgent {
             .spawn()
             .map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
         let group = Group::of(&child);
-        let output = Output::default();
+        let output = LastOutput::default();
         let mut readers = Vec::new();
         readers.extend(child.stdout.take().map(|stdout| tokio::spawn(output.clone().keep(stdout))));
         readers.extend(child.stderr.take().map(|stderr| tokio::spawn(output.clone().keep(stderr))));
@@ -154,10 +149,7 @@ impl StartedAgent {
             })
             .await;
         }
-        let kept = self.output.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let bytes: Vec<u8> = kept.iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        match text.trim_end() {
+        match self.output.text().trim_end() {
             "" => "it printed nothing".to_string(),
             text => format!("its last output:\n{}", self.redactor.text(text)),
         }
@@ -177,19 +169,5 @@ impl StartedAgent {
         let _ = timeout(GRACE, self.child.wait()).await;
         self.group.kill();
         let _ = self.child.wait().await;
-    }
-}
-
-impl Output {
-    async fn keep(self, mut from: impl AsyncReadExt + Unpin) {
-        let mut buffer = vec![0; 8192];
-        while let Ok(n) = from.read(&mut buffer).await
-            && n > 0
-        {
-            let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            kept.extend(&buffer[..n]);
-            let surplus = kept.len().saturating_sub(KEPT_OUTPUT);
-            kept.drain(..surplus);
-        }
     }
 }

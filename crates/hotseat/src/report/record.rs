@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::run::{Attempt, Summary};
-use crate::session::{Awaiting, Checked, Reached};
+use crate::session::{Checked, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
 pub const VERSION: &str = "1.1";
@@ -247,7 +247,7 @@ impl<'a> TurnRecord<'a> {
             (TurnOutcome::Failed(error), _) | (_, Some(error)) => serde_json::to_value(error).ok(),
             (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
         };
-        let awaiting = Awaiting::of(turn);
+        let awaiting = Waiting::of(turn);
         let fails = checks.iter().any(|checked| checked.turn == Some(turn.number) && checked.fails());
         TurnRecord {
             turn: turn.number,

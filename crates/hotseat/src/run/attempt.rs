@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Conversation, Event, Failure, FailureKind, Millis, Verdict};
+use hotseat_trace::{Conversation, Failure, FailureKind, Millis, Record, Verdict};
 use serde_json::Value;
 
 use super::plan::Selected;
-use crate::adapters::ag_ui;
-use crate::adapters::http::{Http, without_credentials};
+use crate::adapters::AgentSession;
+use crate::adapters::http::Http;
 use crate::cases::{Case, Variables};
-use crate::config::{BoundTarget, Project, is_secret, named_secrets, secret_text};
+use crate::config::{Agent, BoundTarget, Means, Project, is_secret, named_secrets, secret_text};
 use crate::session::{
-    Checked, Reached, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis,
+    Checked, Held, Reached, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis,
 };
 use hotseat_document::Diagnostics;
 
@@ -23,16 +23,14 @@ use hotseat_document::Diagnostics;
 pub struct Outside {
     /// The project.
     pub project: Arc<Project>,
-    /// The clients of HTTP.
-    pub http: Arc<Http>,
-    /// How long agents may take.
-    pub timeouts: Timeouts,
+    /// How long all turns of a case may take where it does not say so.
+    pub case_timeout: Option<Duration>,
     /// Whether attempts keep their events.
     pub keep_events: bool,
-    /// Whether events keep what the adapter received.
-    pub keep_raw: bool,
-    /// The target, where it is the same for every case.
-    target: Option<(BoundTarget, Redactor)>,
+    /// What agents are reached with.
+    means: Means,
+    /// The agents that are the same for every case, with what takes their secrets out.
+    bound: Vec<(Arc<Agent>, BoundTarget, Redactor)>,
 }
 
 /// An attempt and what it came to.
@@ -51,7 +49,7 @@ pub struct Attempt {
     /// What was said and done.
     pub conversation: Conversation,
     /// The trace, where it was asked for.
-    pub events: Vec<Event>,
+    pub events: Vec<Record>,
     /// When it began.
     pub started_at: Millis,
     /// How long it took, hooks included.
@@ -59,28 +57,36 @@ pub struct Attempt {
 }
 
 impl Outside {
-    /// What attempts of this project need. A target that uses no variables of hooks is filled in here.
+    /// What attempts need that talk to these agents. Those that use no variables of hooks are filled in here.
     ///
     /// # Errors
-    /// What is wrong with the target.
-    pub fn new(
+    /// What is wrong with them.
+    pub fn new<'a>(
         project: Arc<Project>,
+        agents: impl Iterator<Item = &'a Arc<Agent>>,
         http: Arc<Http>,
-        timeouts: Timeouts,
+        case_timeout: Option<Duration>,
         keep_events: bool,
-        keep_raw: bool,
     ) -> Result<Self, Diagnostics> {
-        let mut outside = Outside { project, http, timeouts, keep_events, keep_raw, target: None };
-        if !outside.project.target_varies() {
-            outside.target = Some(outside.bind(&BTreeMap::new())?);
+        let environment = project.environment().clone();
+        let means = Means { http, environment, keep_raw: keep_events };
+        let mut outside = Outside { project, case_timeout, keep_events, means, bound: Vec::new() };
+        for agent in agents.filter(|agent| !agent.varies) {
+            let (target, redactor) = outside.bind(agent, &BTreeMap::new())?;
+            outside.bound.push((agent.clone(), target, redactor));
         }
         Ok(outside)
     }
 
-    /// The address of the target as it may be shown; none where it differs from case to case.
-    pub fn shown_endpoint(&self) -> Option<String> {
-        let (target, redactor) = self.target.as_ref()?;
-        Some(redactor.text(&without_credentials(&target.ag_ui.endpoint)).into_owned())
+    /// How an agent is reached, as it may be shown; none where that differs from case to case.
+    pub fn shown(&self, agent: &Arc<Agent>) -> Option<String> {
+        let (target, redactor) = self.bound(agent)?;
+        Some(redactor.text(&target.shown()).into_owned())
+    }
+
+    fn bound(&self, agent: &Arc<Agent>) -> Option<(&BoundTarget, &Redactor)> {
+        let bound = self.bound.iter().find(|(known, ..)| Arc::ptr_eq(known, agent));
+        bound.map(|(_, target, redactor)| (target, redactor))
     }
 
     fn variables<'a>(&'a self, given: &'a BTreeMap<String, Value>) -> Variables<'a> {
@@ -88,10 +94,13 @@ impl Outside {
         Variables { environment, given, more_to_come: false, redactor }
     }
 
-    /// The target with these variables, and what takes its secrets out.
-    fn bind(&self, given: &BTreeMap<String, Value>) -> Result<(BoundTarget, Redactor), Diagnostics> {
-        let mut target = self.project.bind_target(self.variables(given))?;
-        target.ag_ui.keep_raw = self.keep_raw;
+    /// An agent with these variables, and what takes its secrets out.
+    fn bind(
+        &self,
+        agent: &Agent,
+        given: &BTreeMap<String, Value>,
+    ) -> Result<(BoundTarget, Redactor), Diagnostics> {
+        let target = agent.bind(self.variables(given))?;
         let redactor = self.redactor(&target.secrets, given);
         Ok((target, redactor))
     }
@@ -120,12 +129,14 @@ pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
         Some(reason) => attempt.verdict = Verdict::skipped(reason.clone()),
         None => match prepare(&attempt.selected, outside).await {
             Err(failure) => attempt.verdict = Verdict::failed(failure),
-            Ok((case, target, redactor)) => {
+            Ok((case, target, redactor, timeouts)) => {
                 let target = target.for_case(&case.target);
                 let script = TurnScript::new(target.tools);
-                let mut agent = ag_ui::Session::open(outside.http.clone(), target.ag_ui);
-                let recorder = Recorder::new(redactor, outside.keep_events);
-                let held = hold(&case, &mut agent, script, outside.timeouts, recorder).await;
+                let mut agent = target.target.open(&outside.means);
+                let recorder = Recorder::new(redactor.clone(), outside.keep_events);
+                let mut held = hold(&case, &mut *agent, script, timeouts, recorder).await;
+                agent.close().await;
+                add_last_words(&mut held, &*agent, &redactor);
                 attempt.verdict = held.verdict;
                 attempt.checks = held.checks;
                 attempt.checkpoints = held.checkpoints;
@@ -136,6 +147,14 @@ pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
         },
     }
     Attempt { started_at, duration: started.elapsed(), ..attempt }
+}
+
+/// What an agent has left helps to understand why its conversation failed, however it failed.
+fn add_last_words(held: &mut Held, agent: &dyn AgentSession, redactor: &Redactor) {
+    let Some(failure) = &mut held.verdict.failure else { return };
+    let Some(words) = agent.last_words() else { return };
+    let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
+    failure.detail = Some(detail + &redactor.text(&words));
 }
 
 impl Attempt {
@@ -159,8 +178,13 @@ impl Attempt {
 async fn prepare(
     selected: &Selected,
     outside: &Outside,
-) -> Result<(Arc<Case>, BoundTarget, Redactor), Failure> {
+) -> Result<(Arc<Case>, BoundTarget, Redactor, Timeouts), Failure> {
     let case = &selected.case;
+    let Some(agent) = &selected.agent else {
+        let message = outside.project.no_target().message;
+        return Err(Failure::new(FailureKind::TestError, message));
+    };
+    let bound = outside.bound(agent);
     let mut given = BTreeMap::new();
     let undefined = |found: Diagnostics| {
         let mut words = found.into_iter().map(|diagnostic| match diagnostic.place {
@@ -179,21 +203,22 @@ async fn prepare(
         let hook = case.hook(index, variables).map_err(undefined)?;
         let run = run_hook(&hook, folder, outside.project.environment()).await;
         let new = run.map_err(|failure| {
-            let of_target = outside.target.as_ref().map_or(&[][..], |(target, _)| &target.secrets);
+            let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
             outside.redactor(of_target, &given).failure(failure)
         })?;
         given.extend(new);
     }
-    let (target, redactor) = match &outside.target {
+    let (target, redactor) = match bound {
         // What hooks give may hold secrets too.
         Some((target, _)) if !given.is_empty() => (target.clone(), outside.redactor(&target.secrets, &given)),
         Some((target, redactor)) => (target.clone(), redactor.clone()),
-        None => outside.bind(&given).map_err(undefined)?,
+        None => outside.bind(agent, &given).map_err(undefined)?,
     };
     let variables = Variables { redactor: &redactor, ..outside.variables(&given) };
     let case = case.bind(variables).map_err(undefined)?;
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case =
         case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
-    Ok((case, target, redactor))
+    let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
+    Ok((case, target, redactor, timeouts))
 }

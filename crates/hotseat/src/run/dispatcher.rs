@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::attempt::{Attempt, Outside, attempt};
 use super::plan::{Plan, Selected};
-use crate::config::StartedAgent;
+use crate::config::{Agent, StartedAgent};
 use crate::session::wall_millis;
 use hotseat_document::Diagnostic;
 
@@ -157,6 +157,9 @@ impl Dispatch {
     }
 }
 
+/// The agents that Hotseat has started for a run.
+pub type Started = Vec<(Arc<Agent>, StartedAgent)>;
+
 /// Carries out a plan. `report` is called with everything that happens, in order; while it works, the run waits.
 /// Results leave memory with the call that reports them.
 ///
@@ -167,7 +170,7 @@ pub async fn execute(
     outside: Arc<Outside>,
     options: Options,
     mut control: watch::Receiver<Control>,
-    agent: &mut Option<StartedAgent>,
+    started_agents: &mut Started,
     report: &mut (dyn FnMut(RunEvent<'_>) + Send),
 ) -> Result<Summary, Vec<Diagnostic>> {
     let started = Instant::now();
@@ -212,7 +215,7 @@ pub async fn execute(
                 };
                 let Some(selected) = running.remove(&id) else { continue };
                 let mut attempt = ended.unwrap_or_else(|error| Attempt::not_made(selected, Verdict::failed(lost(error))));
-                add_last_words(&mut attempt, agent).await;
+                add_last_words(&mut attempt, started_agents).await;
                 dispatch.ended(&attempt);
                 report(RunEvent::CaseEnded(&attempt));
             }
@@ -257,12 +260,13 @@ fn lost(error: tokio::task::JoinError) -> Failure {
 }
 
 /// An agent that was started here and has ended explains why it cannot be reached.
-async fn add_last_words(attempt: &mut Attempt, agent: &mut Option<StartedAgent>) {
+async fn add_last_words(attempt: &mut Attempt, started: &mut Started) {
     let Some(failure) = &mut attempt.verdict.failure else { return };
     if !matches!(failure.kind, FailureKind::Unreachable | FailureKind::ProtocolError) {
         return;
     }
-    let Some(agent) = agent else { return };
+    let Some(tested) = &attempt.selected.agent else { return };
+    let Some((_, agent)) = started.iter_mut().find(|(known, _)| Arc::ptr_eq(known, tested)) else { return };
     if let Some(words) = agent.ended().await {
         let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
         failure.detail = Some(detail + &words);

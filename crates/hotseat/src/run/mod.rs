@@ -5,5 +5,5 @@ mod dispatcher;
 mod plan;
 
 pub use attempt::{Attempt, Outside};
-pub use dispatcher::{Control, Options, RunEvent, Summary, execute};
+pub use dispatcher::{Control, Options, RunEvent, Started, Summary, execute};
 pub use plan::{Plan, Selected, Selection};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cases::{Case, Suite};
 use crate::checks::{Check, Pattern};
-use crate::config::Project;
+use crate::config::{Agent, Project};
 use hotseat_document::Diagnostic;
 
 /// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
@@ -29,12 +29,14 @@ pub struct Selected {
     pub case: Arc<Case>,
     /// Its suite.
     pub suite: Arc<Suite>,
+    /// The agent that it tests; none where the project does not say.
+    pub agent: Option<Arc<Agent>>,
 }
 
 /// The cases of a run.
 #[derive(Debug)]
 pub struct Plan {
-    suites: Vec<Arc<Suite>>,
+    suites: Vec<(Arc<Suite>, Option<Arc<Agent>>)>,
     selection: Selection,
     kept: Vec<Selected>,
     /// How many cases the suites hold.
@@ -45,8 +47,6 @@ pub struct Plan {
     pub selected_suites: usize,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
-    /// Whether a selected case has no hooks.
-    without_hooks: bool,
 }
 
 impl Plan {
@@ -59,40 +59,56 @@ impl Plan {
         selection: Selection,
         project: &Project,
     ) -> Result<Plan, Vec<Diagnostic>> {
+        let suites = suites.into_iter().map(|suite| {
+            let agent = project.agent_of(&suite.path);
+            (Arc::new(suite), agent)
+        });
         let mut plan = Plan {
-            suites: suites.into_iter().map(Arc::new).collect(),
+            suites: suites.collect(),
             selection,
             kept: Vec::new(),
             total: 0,
             selected: 0,
             selected_suites: 0,
             notes: Vec::new(),
-            without_hooks: false,
         };
         let mut mistakes = Vec::new();
-        for suite in plan.suites.clone() {
+        for agent in plan.agents() {
+            mistakes.extend(agent.unset().cloned());
+        }
+        let mut without_hooks: Vec<Arc<Agent>> = Vec::new();
+        for (suite, agent) in plan.suites.clone() {
             let before = plan.selected;
-            for case in suite.cases(project.decoding()) {
+            let agent = agent.as_ref();
+            for case in suite.cases(project.decoding(agent.map(|agent| &**agent))) {
                 match case {
-                    Ok(case) => plan.count(case, &suite),
+                    Ok(case) => {
+                        if plan.selection.fits(&case) && case.skip.is_none() {
+                            mistakes.extend(agent.and_then(|agent| agent.deaf_to(&case)));
+                            without_hooks.extend(agent.filter(|_| case.hooks == 0).cloned());
+                            without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
+                        }
+                        plan.count(case, &suite, agent);
+                    }
                     Err(found) => mistakes.extend(found),
                 }
             }
             plan.selected_suites += usize::from(plan.selected > before);
         }
-        if plan.without_hooks && project.target_varies() {
-            // A case without hooks has no variables but those of the environment.
-            mistakes.extend(project.bind_without_hooks().err().into_iter().flatten());
+        // A case without hooks has no variables but those of the environment.
+        for agent in plan.agents().filter(|agent| agent.varies && agent.unset().next().is_none()) {
+            if without_hooks.iter().any(|other| Arc::ptr_eq(other, agent)) {
+                mistakes.extend(project.bind_without_hooks(agent).err().into_iter().flatten());
+            }
         }
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
     }
 
-    fn count(&mut self, case: Case, suite: &Arc<Suite>) {
+    fn count(&mut self, case: Case, suite: &Arc<Suite>, agent: Option<&Arc<Agent>>) {
         self.total += 1;
         if !self.selection.fits(&case) {
             return;
         }
-        self.without_hooks |= case.hooks == 0 && case.skip.is_none();
         if case.skip.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
             && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)
@@ -108,9 +124,12 @@ impl Plan {
             }
         }
         match self.selected < KEPT {
-            true => {
-                self.kept.push(Selected { index: self.selected, case: Arc::new(case), suite: suite.clone() })
-            }
+            true => self.kept.push(Selected {
+                index: self.selected,
+                case: Arc::new(case),
+                suite: suite.clone(),
+                agent: agent.cloned(),
+            }),
             false => self.kept = Vec::new(),
         }
         self.selected += 1;
@@ -126,18 +145,37 @@ impl Plan {
             return Box::new(self.kept.iter().cloned().map(Ok));
         }
         let read = self.suites.iter().flat_map(move |suite| {
-            let cases = suite.cases(project.decoding());
+            let cases = suite.0.cases(project.decoding(suite.1.as_deref()));
             cases.map(move |case| (suite, case.map_err(|found| found.into_iter().collect::<Vec<_>>())))
         });
         let selected = read.filter(|(_, case)| case.as_ref().map_or(true, |case| self.selection.fits(case)));
-        Box::new(selected.enumerate().map(|(index, (suite, case))| {
-            case.map(|case| Selected { index, case: Arc::new(case), suite: suite.clone() })
+        Box::new(selected.enumerate().map(|(index, ((suite, agent), case))| {
+            case.map(|case| Selected {
+                index,
+                case: Arc::new(case),
+                suite: suite.clone(),
+                agent: agent.clone(),
+            })
         }))
     }
 
     /// The suites, whether they hold a selected case or not.
-    pub fn suites(&self) -> &[Arc<Suite>] {
-        &self.suites
+    pub fn suites(&self) -> impl ExactSizeIterator<Item = &Arc<Suite>> {
+        self.suites.iter().map(|(suite, _)| suite)
+    }
+
+    /// The agents that its suites test, each once.
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        let all = || self.suites.iter().filter_map(|(_, agent)| agent.as_ref());
+        let seen_before = move |number: usize, agent: &Arc<Agent>| {
+            all().take(number).any(|other| Arc::ptr_eq(other, agent))
+        };
+        all().enumerate().filter(move |(number, agent)| !seen_before(*number, agent)).map(|(_, agent)| agent)
+    }
+
+    /// Whether some suite has no agent to test.
+    pub fn lacks_agent(&self) -> bool {
+        self.suites.iter().any(|(_, agent)| agent.is_none())
     }
 }
 

@@ -10,11 +10,14 @@ pub const ASKING_TOOLS: [&str; 3] = ["request_confirmation", "ask_user", "get_us
 
 /// Whether an agent waits for the user, and how that shows. The first sign decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Awaiting {
-    /// It says that it waits: `awaiting_input` in its answer, in what its run returned or in the shared state.
+pub enum Waiting {
+    /// It says that it waits: as its protocol has it, or by `awaiting_input` in its answer, in what its run returned or in
+    /// the shared state.
     Declared,
     /// It called a tool that asks the user.
     AskingTool,
+    /// Its last reply is cut off, or it was still at work: nothing that it says is read as a question.
+    Unfinished,
     /// What it says is a question or a request.
     Question,
     /// It says that it does not wait.
@@ -23,44 +26,51 @@ pub enum Awaiting {
     Completed,
 }
 
-impl Awaiting {
+impl Waiting {
     /// Whether it waits.
     pub fn is_awaiting(self) -> bool {
         match self {
-            Awaiting::Declared | Awaiting::AskingTool | Awaiting::Question => true,
-            Awaiting::DeclaredDone | Awaiting::Completed => false,
+            Waiting::Declared | Waiting::AskingTool | Waiting::Question => true,
+            Waiting::DeclaredDone | Waiting::Unfinished | Waiting::Completed => false,
         }
     }
 
     /// The name used in reports.
     pub fn reason(self) -> &'static str {
         match self {
-            Awaiting::Declared => "agent_declared",
-            Awaiting::AskingTool => "tool_requires_confirmation",
-            Awaiting::Question => "content_is_question",
-            Awaiting::DeclaredDone => "agent_declared_done",
-            Awaiting::Completed => "completed",
+            Waiting::Declared => "agent_declared",
+            Waiting::AskingTool => "tool_requires_confirmation",
+            Waiting::Question => "content_is_question",
+            Waiting::DeclaredDone => "agent_declared_done",
+            Waiting::Unfinished => "finish_reason",
+            Waiting::Completed => "completed",
         }
     }
 
     /// Looks at a turn that is over.
-    pub fn of(turn: &Turn) -> Awaiting {
+    pub fn of(turn: &Turn) -> Waiting {
+        if let Some(told) = &turn.awaiting {
+            return if told.awaiting { Waiting::Declared } else { Waiting::DeclaredDone };
+        }
         let answer = turn.answer().unwrap_or_default();
         let said = whole_json(answer);
         let declared = [said.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
         match declared.into_iter().flatten().find_map(declaration) {
-            Some(true) => return Awaiting::Declared,
-            Some(false) => return Awaiting::DeclaredDone,
+            Some(true) => return Waiting::Declared,
+            Some(false) => return Waiting::DeclaredDone,
             None => {}
         }
         if turn.tool_calls.iter().any(|call| ASKING_TOOLS.contains(&&*call.name)) {
-            return Awaiting::AskingTool;
+            return Waiting::AskingTool;
+        }
+        if matches!(turn.finish_reason.as_deref(), Some("length" | "tool_calls")) {
+            return Waiting::Unfinished;
         }
         let text = match said.as_ref().and_then(|said| said.get("content")).and_then(Value::as_str) {
             Some(content) => content,
             None => answer,
         };
-        if asks(text) { Awaiting::Question } else { Awaiting::Completed }
+        if asks(text) { Waiting::Question } else { Waiting::Completed }
     }
 }
 

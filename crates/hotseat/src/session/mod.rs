@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    CheckVerdict, Conversation, ErrorInfo, Event, Failure, FailureKind, Note, Scope, TurnCompleted,
+    CheckVerdict, Conversation, ErrorInfo, Failure, FailureKind, Note, Record, Scope, TurnCompleted,
     TurnFailed, TurnStarted, UserMessage, Verdict,
 };
 use tokio::time::Instant;
 
-pub use awaiting::Awaiting;
+pub use awaiting::Waiting;
 pub use checkpoints::Reached;
 pub use clock::{Clock, wall_millis};
 pub use content::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role, media, merged, words};
@@ -80,7 +80,7 @@ pub struct Held {
     /// What was said and done.
     pub conversation: Conversation,
     /// The trace, where it was asked for.
-    pub events: Vec<Event>,
+    pub events: Vec<Record>,
     /// From the first input to the end of the last turn.
     pub duration: Duration,
 }
@@ -210,8 +210,7 @@ fn begin(case: &Case, agent: &mut dyn AgentSession) -> Result<(), Failure> {
     if case.turns.iter().any(|turn| turn.options.is_some()) && !carries.options {
         return cannot("`options`");
     }
-    agent.remember(&case.opening.messages);
-    Ok(())
+    agent.remember(&case.opening.messages)
 }
 
 /// What comes behind a turn that went well.
@@ -219,7 +218,7 @@ fn behind(case: &Case, index: usize, conversation: &Conversation) -> Ending {
     let last = conversation.turns.last();
     let sources = Sources {
         turn_written: index + 1 < case.turns.len(),
-        awaiting: last.is_some_and(|turn| Awaiting::of(turn).is_awaiting()),
+        awaiting: last.is_some_and(|turn| Waiting::of(turn).is_awaiting()),
         simulator: case.simulator.is_some(),
         human: case.interactive.is_some(),
         on_missing: case.on_missing_input,
@@ -359,7 +358,10 @@ fn judge_end(
             }
         },
         (Err(TurnError::Run(error)), None) => {
-            failed(FailureKind::AgentError, format!("the agent failed: {}", in_words(&error)))
+            let (first, rest) = error.message.split_once('\n').unwrap_or((&error.message, ""));
+            let head = ErrorInfo { message: first.to_string(), ..error.clone() };
+            let message = format!("the agent failed: {}", in_words(&head));
+            Err(Some(Failure::new(FailureKind::AgentError, message).with_detail(rest)))
         }
         (Err(TurnError::Failed(failure)), _) => Err(Some(failure)),
         (Err(TurnError::Deadline), _) => match cause {

@@ -1,6 +1,6 @@
 //! The recorder numbers what happens, stamps it, takes secrets out and keeps the conversation up to date.
 
-use hotseat_trace::{Conversation, Event, Offset, Payload};
+use hotseat_trace::{Conversation, Event, Execution, Offset, Payload, Record};
 
 use super::clock::Clock;
 use super::redact::Redactor;
@@ -13,19 +13,19 @@ pub struct Recorder {
     sequence: u64,
     conversation: Conversation,
     /// The events, where somebody wants them after the conversation.
-    events: Option<Vec<Event>>,
+    records: Option<Vec<Record>>,
 }
 
 impl Recorder {
     /// A recorder with an empty trace. `keep_events` keeps the events themselves and not only what they amount to.
     pub fn new(redactor: Redactor, keep_events: bool) -> Self {
-        let events = keep_events.then(Vec::new);
+        let records = keep_events.then(Vec::new);
         Recorder {
             clock: Clock::start(),
             redactor,
             sequence: 0,
             conversation: Conversation::default(),
-            events,
+            records,
         }
     }
 
@@ -36,13 +36,28 @@ impl Recorder {
 
     /// Adds an event that happens now.
     pub fn emit(&mut self, payload: impl Into<Payload>) {
+        let event = self.event(payload.into());
+        self.conversation.apply(&event);
+        self.keep(event, None);
+    }
+
+    /// Adds an event that happens now in something that has a trace of its own: a conversation that the agent holds
+    /// with another one, or a run of a workflow. It is kept, and is no part of what was said and done here.
+    pub fn emit_within(&mut self, execution: Execution, payload: impl Into<Payload>) {
+        let event = self.event(payload.into());
+        self.keep(event, Some(execution));
+    }
+
+    fn event(&mut self, payload: Payload) -> Event {
         let (offset, timestamp) = self.clock.now();
         self.sequence += 1;
-        let payload = self.redactor.payload(payload.into());
-        let event = Event { sequence: self.sequence, offset, timestamp, payload };
-        self.conversation.apply(&event);
-        if let Some(events) = &mut self.events {
-            events.push(event);
+        let payload = self.redactor.payload(payload);
+        Event { sequence: self.sequence, offset, timestamp, payload }
+    }
+
+    fn keep(&mut self, event: Event, execution: Option<Execution>) {
+        if let Some(records) = &mut self.records {
+            records.push(Record { event, execution });
         }
     }
 
@@ -57,9 +72,9 @@ impl Recorder {
     }
 
     /// What the events amount to, and the events where they were kept.
-    pub fn finish(self) -> (Conversation, Vec<Event>) {
-        let mut events = self.events.unwrap_or_default();
-        self.redactor.pieces(&mut events);
-        (self.conversation, events)
+    pub fn finish(self) -> (Conversation, Vec<Record>) {
+        let mut records = self.records.unwrap_or_default();
+        self.redactor.pieces(&mut records);
+        (self.conversation, records)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use hotseat_trace::{Event, Failure, Payload};
+use hotseat_trace::{Failure, Payload, Record};
 use serde_json::Value;
 
 /// Values shorter than this are not secrets worth the name, and redacting them would mangle every text.
@@ -88,30 +88,35 @@ impl Redactor {
 
     /// Takes out secrets that were received in pieces: the deltas of one message or call, which whoever reads the
     /// raw events would put together again. The first piece then holds the whole text without them.
-    pub fn pieces(&self, events: &mut [Event]) {
+    pub fn pieces(&self, events: &mut [Record]) {
         if self.found.is_none() {
             return;
         }
-        let mut by_id: Vec<(Option<String>, Vec<usize>)> = Vec::new();
+        let mut texts: Vec<Pieced> = Vec::new();
         for (place, event) in events.iter().enumerate() {
-            let Some(raw) = delta(event) else { continue };
-            let id =
-                ["messageId", "toolCallId"].iter().find_map(|key| raw.get(key)?.as_str()).map(str::to_string);
-            // A chunk without an id goes on with what the last one belongs to.
-            let known = by_id.iter_mut().rfind(|(known, _)| id.is_none() || *known == id);
-            match known {
-                Some((_, places)) => places.push(place),
-                None => by_id.push((id, vec![place])),
+            let Payload::Raw(raw) = &event.payload else { continue };
+            for Piece { of, pointer } in pieces(&raw.event) {
+                // A piece that does not say what it belongs to goes on with what the last one belongs to.
+                let known = texts.iter_mut().rfind(|known| of.is_none() || known.of == of);
+                match known {
+                    Some(known) => known.places.push((place, pointer)),
+                    None => texts.push(Pieced { of, places: vec![(place, pointer)] }),
+                }
             }
         }
-        for (_, places) in by_id {
-            let whole: String =
-                places.iter().filter_map(|&place| delta(&events[place])?.get("delta")?.as_str()).collect();
+        for Pieced { places, .. } in texts {
+            let text = |place: &(usize, String)| match &events[place.0].payload {
+                Payload::Raw(raw) => raw.event.pointer(&place.1)?.as_str().map(str::to_string),
+                _ => None,
+            };
+            let whole: String = places.iter().filter_map(text).collect();
             let Cow::Owned(clean) = self.text(&whole) else { continue };
-            let mut pieces = std::iter::once(clean).chain(std::iter::repeat_with(String::new));
-            for place in places {
-                if let Payload::Raw(raw) = &mut events[place].payload {
-                    raw.event["delta"] = Value::String(pieces.next().unwrap_or_default());
+            let mut clean = std::iter::once(clean).chain(std::iter::repeat_with(String::new));
+            for (place, pointer) in places {
+                if let Payload::Raw(raw) = &mut events[place].event.payload
+                    && let Some(piece) = raw.event.pointer_mut(&pointer)
+                {
+                    *piece = Value::String(clean.next().unwrap_or_default());
                 }
             }
         }
@@ -133,12 +138,48 @@ impl Redactor {
     }
 }
 
-/// The received event behind a raw one that carries a piece of text.
-fn delta(event: &Event) -> Option<&Value> {
-    match &event.payload {
-        Payload::Raw(raw) if raw.event.get("delta").is_some_and(Value::is_string) => Some(&raw.event),
-        _ => None,
+/// A text that was received in pieces.
+struct Pieced {
+    /// Which text it is, where its pieces say.
+    of: Option<String>,
+    /// The events of its pieces, and where in each the piece stands.
+    places: Vec<(usize, String)>,
+}
+
+/// A piece of a text in a received event.
+struct Piece {
+    /// Which text it belongs to, where the event says.
+    of: Option<String>,
+    /// Where in the event it stands.
+    pointer: String,
+}
+
+/// The pieces of texts in a received event: deltas of AG-UI and of programs, and those of chat completions.
+fn pieces(event: &Value) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    if event.get("delta").is_some_and(Value::is_string) {
+        let of =
+            ["messageId", "toolCallId"].iter().find_map(|key| event.get(key)?.as_str()).map(str::to_string);
+        pieces.push(Piece { of, pointer: "/delta".to_string() });
     }
+    let id = event.get("id").and_then(Value::as_str).unwrap_or_default();
+    for (number, choice) in event.get("choices").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let Some(delta) = choice.get("delta") else { continue };
+        for key in ["content", "refusal", "reasoning_content", "reasoning"] {
+            if delta.get(key).is_some_and(Value::is_string) {
+                let pointer = format!("/choices/{number}/delta/{key}");
+                pieces.push(Piece { of: Some(format!("{id} {number} {key}")), pointer });
+            }
+        }
+        let calls = delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+        for (place, call) in calls.enumerate() {
+            let pointer = format!("/choices/{number}/delta/tool_calls/{place}/function/arguments");
+            // Without an index the pieces of all calls are taken for those of one: too much is redacted then.
+            let index = call.get("index").cloned().unwrap_or_default();
+            pieces.push(Piece { of: Some(format!("{id} {number} call {index}")), pointer });
+        }
+    }
+    pieces
 }
 
 #[cfg(test)]

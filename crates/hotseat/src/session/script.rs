@@ -16,6 +16,8 @@ pub struct ClientTool {
     pub parameters: Value,
     /// What it returns: the first answer that fits.
     pub answers: Vec<ToolAnswer>,
+    /// Who is asked when none fits.
+    pub url: Option<reqwest::Url>,
 }
 
 /// One answer of a client-side tool.
@@ -99,6 +101,11 @@ impl TurnScript {
         self.used_interrupts = vec![0; interrupts.len()];
     }
 
+    /// The tools that the client offers.
+    pub fn tools(&self) -> &[ClientTool] {
+        &self.tools
+    }
+
     /// The tools as agents are told of them.
     pub fn tools_as_json(&self) -> Value {
         let tools = self.tools.iter().map(
@@ -121,6 +128,11 @@ impl TurnScript {
         let place = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
         used[place] += 1;
         Some(tool.answers[place].reply.clone())
+    }
+
+    /// Who is asked what a tool returns, where no scripted answer fits.
+    pub fn tool_url(&self, name: &str) -> Option<&reqwest::Url> {
+        self.tools.iter().find(|tool| tool.name == name)?.url.as_ref()
     }
 
     /// What the client answers an interrupt; none when nothing fits.

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::Session;
 use super::fold::{OpenInterrupt, UnansweredCall};
 use super::thread::Answered;
-use super::wire;
+use crate::adapters::client_tools::{self, ClientCall};
+use crate::adapters::{Limits, TurnError, unanswered_interrupt};
 use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript};
 
 /// What the next run answers.
@@ -35,7 +36,7 @@ impl Session {
                 tool: interrupt.tool.as_deref(),
             };
             let Some(reply) = script.interrupt_reply(&asked) else {
-                return Err(unanswered_interrupt(interrupt));
+                return Err(unanswered_interrupt(&asked, &interrupt.value));
             };
             if let (InterruptReply::Resolved(_), Some(expired)) = (&reply, expired(interrupt)) {
                 return Err(expired);
@@ -70,12 +71,13 @@ impl Session {
     }
 
     /// Answers the calls of client-side tools from the script. Says whether there were any.
-    pub(super) fn answer(
+    pub(super) async fn answer(
         &mut self,
         unanswered: &[UnansweredCall],
         script: &mut TurnScript,
+        limits: Limits,
         recorder: &mut Recorder,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, TurnError> {
         let mut answered = false;
         for call in unanswered {
             if !script.has_tool(&call.name) {
@@ -88,13 +90,8 @@ impl Session {
                 }
                 continue;
             }
-            let Some(reply) = script.tool_reply(&call.name, &call.arguments) else {
-                let message = format!(
-                    "client tool {} was called with {} and no scripted answer fits",
-                    call.name, call.arguments
-                );
-                return Err(Failure::new(FailureKind::TestError, message));
-            };
+            let asked = ClientCall { id: &call.id, name: &call.name, arguments: &call.arguments };
+            let reply = client_tools::answer(asked, script, &self.http, limits).await?;
             answered = true;
             let message_id = uuid::Uuid::new_v4().to_string();
             let (turn_id, tool_call_id) = (self.thread.turn.id.clone(), call.trace_id.clone());
@@ -122,22 +119,6 @@ impl Session {
         }
         Ok(answered)
     }
-}
-
-fn unanswered_interrupt(interrupt: &OpenInterrupt) -> Failure {
-    let mut words =
-        "the agent paused and asked for an answer that the turn does not script (`resume`)".to_string();
-    for (what, said) in [
-        ("reason", interrupt.reason.as_deref()),
-        ("message", interrupt.message.as_deref()),
-        ("tool", interrupt.tool.as_deref()),
-    ] {
-        if let Some(said) = said {
-            words.push_str(&format!("; {what}: {}", wire::excerpt(said, 200)));
-        }
-    }
-    Failure::new(FailureKind::TestError, words)
-        .with_detail(serde_json::to_string_pretty(&interrupt.value).unwrap_or_default())
 }
 
 /// The failure of answering an interrupt whose time is over.

@@ -14,27 +14,22 @@ mod thread;
 mod wire;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hotseat_trace::{Failure, FailureKind};
-use reqwest::Url;
 use reqwest::header::HeaderMap;
+use reqwest::{Method, Url};
 use serde_json::Value;
-use tokio::time::Instant;
 
 use self::answers::Answers;
 pub use self::fold::Strictness;
 use self::fold::{Asked, Finished, Run, RunEnd, RunOptions};
 use self::thread::Thread;
-use super::http::{self, BodyError, Http};
+use super::http::{self, BodyError, Http, Outgoing};
 use super::sse::{self, Decoder};
-use super::{AgentSession, Carries, Input, Limits, Pending, TurnError};
+use super::{
+    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt,
+};
 use crate::session::{Message, Recorder, TurnScript, media};
-
-/// How many runs one turn may take, so that an agent that asks for ever is stopped.
-const MOST_RUNS: usize = 25;
-/// How long is waited for more after the terminal event, should the server keep the connection open.
-const GRACE: Duration = Duration::from_millis(200);
 
 /// An agent that speaks AG-UI, and what every request to it carries.
 #[derive(Debug, Clone)]
@@ -97,17 +92,15 @@ impl Session {
             self.thread.set_user_content(content::parts(content));
         }
         let mut answers = Answers::default();
-        for _ in 0..MOST_RUNS {
+        for _ in 0..MOST_REQUESTS {
             let finished = self.run(&answers, script, limits, recorder).await?;
             answers = self.resume(&finished.interrupts, script, recorder)?;
-            let answered = self.answer(&finished.unanswered, script, recorder)?;
+            let answered = self.answer(&finished.unanswered, script, limits, recorder).await?;
             if finished.interrupts.is_empty() && !answered {
                 return Ok(());
             }
         }
-        let message =
-            format!("the agent asked the client for something {MOST_RUNS} times in one turn; given up");
-        Err(Failure::new(FailureKind::AgentError, message).into())
+        Err(asked_too_often().into())
     }
 
     /// One request and its stream, to the end.
@@ -122,7 +115,14 @@ impl Session {
         let asked = Asked { request: self.requests, run_id: uuid::Uuid::new_v4().to_string() };
         let body = self.body(&asked.run_id, script, answers);
         let headers = http::event_stream_headers(&self.target.headers);
-        let mut response = self.http.post(&self.target.endpoint, headers, body, limits).await?;
+        let outgoing = Outgoing {
+            method: Method::POST,
+            url: &self.target.endpoint,
+            headers,
+            body: Some(body),
+            address_key: "target.endpoint",
+        };
+        let mut response = self.http.send(outgoing, limits).await?;
         if let Some(failure) = not_a_stream(&mut response, limits).await {
             return Err(failure.into());
         }
@@ -134,7 +134,7 @@ impl Session {
         // Once the agent is done, what else it sends must come soon; pings do not make the wait longer.
         let mut grace: Option<Limits> = None;
         loop {
-            grace = run.has_ended().then(|| grace.unwrap_or_else(|| in_grace(limits)));
+            grace = run.has_ended().then(|| grace.unwrap_or_else(|| limits.in_grace()));
             let bytes = match http::next_bytes(&mut response, grace.unwrap_or(limits)).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => break,
@@ -185,8 +185,9 @@ impl AgentSession for Session {
         Carries { history: true, attachments: true, options: true }
     }
 
-    fn remember(&mut self, messages: &[Message]) {
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
         self.thread.remember(messages.iter().map(content::message).collect());
+        Ok(())
     }
 
     fn say<'a>(
@@ -198,20 +199,14 @@ impl AgentSession for Session {
     }
 }
 
-fn in_grace(limits: Limits) -> Limits {
-    Limits { deadline: limits.deadline.min(Instant::now() + GRACE), idle: GRACE }
-}
-
 /// The failure of an answer that is not a stream of events, whatever its status says.
 async fn not_a_stream(response: &mut reqwest::Response, limits: Limits) -> Option<Failure> {
-    let header =
-        |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let encoding = header("content-encoding").trim().to_ascii_lowercase();
+    let encoding = http::bare_header(response, "content-encoding");
     if !matches!(encoding.as_str(), "" | "identity") {
         let message = format!("the answer is encoded as {encoding}, which was not asked for");
         return Some(Failure::new(FailureKind::ProtocolError, message));
     }
-    let media_type = header("content-type").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let media_type = http::bare_header(response, "content-type");
     // Servers that give no type, or call the stream plain text, exist; what they send decides.
     if matches!(media_type.as_str(), "text/event-stream" | "text/plain" | "application/octet-stream" | "") {
         return None;
@@ -220,7 +215,7 @@ async fn not_a_stream(response: &mut reqwest::Response, limits: Limits) -> Optio
         format!("HTTP {} with content type {media_type} is not a stream of events", response.status());
     let mut body = Vec::new();
     while body.len() < 4096
-        && let Ok(Some(bytes)) = http::next_bytes(response, in_grace(limits)).await
+        && let Ok(Some(bytes)) = http::next_bytes(response, limits.in_grace()).await
     {
         body.extend_from_slice(&bytes);
     }
@@ -241,7 +236,7 @@ fn cut(received: u64, decoder: &Decoder, open: &[String], broken: Option<&str>) 
     };
     let mut detail = Vec::new();
     if let Some(unfinished) = decoder.unfinished() {
-        detail.push(format!("cut in the middle of an event: {}", wire::excerpt(&unfinished, 200)));
+        detail.push(format!("cut in the middle of an event: {}", excerpt(&unfinished, 200)));
     }
     if !open.is_empty() {
         detail.push(format!("still open: {}", open.join(", ")));

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::adapters::excerpt;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -309,14 +310,6 @@ fn not_an_event(text: &str, error: &serde_json::Error) -> String {
 fn without_place(error: &serde_json::Error) -> String {
     let words = error.to_string();
     words.split(" at line ").next().unwrap_or(&words).to_string()
-}
-
-/// The beginning of a text, cut between characters, with a mark where it goes on.
-pub fn excerpt(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
-    }
 }
 
 /// The role of a message.

@@ -381,6 +381,7 @@ impl<'t> Run<'t> {
             outcome: word,
             result: e.result,
             usage: e.usage,
+            finish_reason: None,
         }
         .into());
         self.raise(asked, out);

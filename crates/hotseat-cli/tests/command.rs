@@ -1,0 +1,395 @@
+//! Agents that are programs, from outside. The programs are small shell scripts.
+#![cfg(unix)]
+
+mod common;
+
+use hotseat_testkit::{FakeAgent, Reply};
+use serde_json::{Value, json};
+
+use common::{Lifeline, Project, Tested};
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+
+/// A project whose target is a script, which prints lines for each line that it reads.
+fn script(text: &str) -> Project {
+    with_script(text, "")
+}
+
+fn with_script(text: &str, more: &str) -> Project {
+    let target = format!("target:\n  type: command\n  command: [sh, agent.sh]\n{more}");
+    Project::with(&target).file("agent.sh", text)
+}
+
+/// A script that answers every message with these lines.
+fn answers(lines: &[Value]) -> String {
+    let printed: String = lines.iter().map(|line| format!("  echo '{line}'\n")).collect();
+    format!("while read -r message; do\n  printf '%s\\n' \"$message\" >> seen.jsonl\n{printed}done\n")
+}
+
+fn says(text: &str) -> String {
+    answers(&[json!({"type": "text", "text": text}), json!({"type": "done"})])
+}
+
+/// The messages that a script has seen.
+fn seen(project: &Project) -> Vec<Value> {
+    let seen = project.workspace.read("seen.jsonl");
+    seen.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+#[track_caller]
+fn not_a_pass(tested: &Tested, code: i32, kind: &str, words: &str) {
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    let message = failure["message"].as_str().unwrap_or_default();
+    assert!(message.contains(words), "{words:?} is not in {message:?}");
+    assert_eq!(tested.output.code, code, "{}", tested.output);
+}
+
+// What is said and heard.
+
+#[test]
+fn a_program_lives_as_long_as_the_conversation() {
+    let agent = "n=0\nwhile read -r message; do\n  n=$((n+1))\n  printf '%s\\n' \"$message\" >> seen.jsonl\n  echo \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"message $n\\\"}\"\n  echo '{\"type\":\"done\"}'\ndone\n";
+    let suite = "name: a\nthreadId: t-1\nstate: { cart: [] }\nturns:\n  - user: 'say \"hi\"'\n  - { user: two, assert: { text: { must_match: '^message 2$' } } }\n";
+    let project = script(agent).suite("a", suite);
+    project.test(&[]).all_passed();
+    assert_eq!(
+        seen(&project),
+        [
+            json!({"type": "message", "conversation_id": "t-1", "turn": 1, "text": "say \"hi\"", "state": {"cart": []}}),
+            json!({"type": "message", "conversation_id": "t-1", "turn": 2, "text": "two", "state": {"cart": []}}),
+        ]
+    );
+}
+
+#[test]
+fn a_program_that_forgets_is_told_what_was_said() {
+    let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+    let project = with_script(&says("fine"), "  history: full\n").suite("a", suite);
+    project.test(&[]).all_passed();
+    let seen = seen(&project);
+    assert_eq!(seen[0]["history"], json!([]));
+    assert_eq!(
+        seen[1]["history"],
+        json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "fine"}])
+    );
+}
+
+#[test]
+fn everything_that_a_line_can_say_is_recorded() {
+    let agent = answers(&[
+        json!({"type": "reasoning", "text": "Let me see."}),
+        json!({"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": "shoes"}}),
+        json!({"type": "text", "delta": "One mo"}),
+        json!({"type": "text", "delta": "ment."}),
+        json!({"type": "tool_result", "id": "c1", "result": {"total": 3}}),
+        json!({"type": "tool_call", "name": "pay", "arguments": "{\"amount\": 5}", "error": "declined"}),
+        json!({"type": "tool_call", "name": "log", "result": null}),
+        json!({"type": "state", "state": {"step": 2}}),
+        json!({"type": "text", "text": "How much?", "turn": 1}),
+        json!({"type": "usage", "usage": {"tokens": 12}}),
+        json!({"type": "done", "awaiting_input": true, "input_hint": "an amount", "finish_reason": "stop"}),
+    ]);
+    let project = script(&agent).suite("a", HELLO);
+    let tested = project.test(&["--trace", "out/trace.jsonl"]);
+    tested.all_passed();
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!(turn["messages"], json!(["One moment.", "How much?"]));
+    assert_eq!(turn["reasoning"], json!(["Let me see."]));
+    assert_eq!(turn["usage"], json!([{"tokens": 12}]));
+    let calls = turn["tool_calls"].as_array().expect("a list");
+    assert_eq!((&calls[0]["args"], &calls[0]["result"]), (&json!({"q": "shoes"}), &json!({"total": 3})));
+    assert_eq!((&calls[1]["args"], &calls[1]["error"]), (&json!({"amount": 5}), &json!("declined")));
+    assert_eq!(calls[2]["result"], Value::Null);
+    assert!(calls[2].as_object().is_some_and(|call| call.contains_key("result")));
+    let trace = project.workspace.read("out/trace.jsonl");
+    assert!(trace.contains(r#""type":"agent.awaiting_input","payload":{"turnId":"turn-1","awaiting":true,"hint":"an amount"}"#), "{trace}");
+    assert!(
+        trace.contains(r#""finishReason":"stop""#) && trace.contains(r#""type":"state.snapshot""#),
+        "{trace}"
+    );
+}
+
+#[test]
+fn the_test_answers_the_tools_that_it_offers() {
+    let agent = r#"
+read -r message; printf '%s\n' "$message" >> seen.jsonl
+echo '{"type":"tool_call","id":"c","name":"confirm","arguments":{"what":"pay"}}'
+read -r answer; printf '%s\n' "$answer" >> seen.jsonl
+echo '{"type":"tool_call","name":"confirm","arguments":{"what":"delete"}}'
+read -r answer; printf '%s\n' "$answer" >> seen.jsonl
+echo '{"type":"text","text":"Paid."}'
+echo '{"type":"done"}'
+"#;
+    let suite = "
+name: a
+tools:
+  - name: confirm
+    answers: [{ args_match: { what: pay }, content: { ok: true } }, { error: no }]
+turns: [{ user: pay }]
+assert: { tools: { require: [{ name: confirm, result_match: ok, count: { exact: 1 } }] } }
+";
+    let project = script(agent).suite("a", suite);
+    project.test(&[]).all_passed();
+    let seen = seen(&project);
+    assert_eq!(seen[0]["tools"][0]["name"], "confirm");
+    assert_eq!(seen[1], json!({"type": "tool_result", "id": "c", "result": {"ok": true}}));
+    assert_eq!(seen[2], json!({"type": "tool_result", "id": "call", "error": "no"}));
+}
+
+#[test]
+fn a_tool_can_be_answered_by_a_server() {
+    let tools = FakeAgent::start(|_| Reply::json(200, &json!({"ok": 1})));
+    let agent = "
+read -r message
+echo '{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"confirm\"}'
+read -r answer; printf '%s\\n' \"$answer\" >> seen.jsonl
+echo '{\"type\":\"text\",\"text\":\"Done.\"}'
+echo '{\"type\":\"done\"}'
+";
+    let suite =
+        format!("name: a\ntools: [{{ name: confirm, url: '{}' }}]\nturns: [{{ user: go }}]\n", tools.url());
+    let project = script(agent).suite("a", &suite);
+    project.test(&[]).all_passed();
+    assert_eq!(seen(&project), [json!({"type": "tool_result", "id": "c", "result": {"ok": 1}})]);
+    assert_eq!(tools.requests()[0].json(), json!({"id": "c", "name": "confirm", "arguments": null}));
+}
+
+#[test]
+fn a_program_that_prints_much_before_it_reads_is_not_waited_for() {
+    let long = "x".repeat(300_000);
+    let agent = r#"head -c 400000 /dev/zero | tr '\0' ' '
+echo
+read -r message
+echo '{"type":"text","text":"read"}'
+echo '{"type":"done"}'
+"#;
+    let suite = format!("name: a\nturns: [{{ user: {long} }}]\nassert: {{ text: {{ must_match: read }} }}\n");
+    script(agent).suite("a", &suite).test(&[]).all_passed();
+}
+
+#[test]
+fn the_working_folder_and_the_environment_are_those_that_the_target_names() {
+    let agent = "read -r message\necho \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"$(basename \"$PWD\") $COLOUR $FROM_OUTSIDE\\\"}\"\necho '{\"type\":\"done\"}'\n";
+    let target = "target:\n  type: command\n  command: [sh, ../agent.sh]\n  cwd: inner\n  env: { COLOUR: '${ENV.FROM_OUTSIDE}-blue' }\n";
+    let suite =
+        "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: '^inner dark-blue dark$' } }\n";
+    let project = Project::with(target).file("agent.sh", agent).file("inner/x", "").suite("a", suite);
+    project.test_in(&[("FROM_OUTSIDE", "dark")], &[]).all_passed();
+}
+
+// Its end.
+
+#[test]
+fn a_program_may_end_in_order_and_is_not_left_behind() {
+    let agent = format!("exec 3>alive\ntrap 'echo bye > ended' EXIT\n{}sleep 0\n", says("fine"));
+    let project = script(&agent).suite("a", HELLO);
+    let alive = Lifeline::new(&project.workspace, "alive");
+    project.test(&[]).all_passed();
+    alive.wait_for_end();
+    assert_eq!(project.workspace.read("ended"), "bye\n");
+}
+
+#[test]
+fn what_a_program_has_started_ends_with_it() {
+    for agent in [
+        // It ends when it is told to and leaves something behind; it does not end at all; it fails in between.
+        format!("exec 3>alive\nsleep 1000 &\n{}", says("fine")),
+        format!("exec 3>alive\ntrap '' TERM\nsleep 1000 &\n{}while :; do sleep 1000; done\n", says("fine")),
+        "exec 3>alive\nsleep 1000 &\nread -r message\necho nonsense\nsleep 1000\n".to_string(),
+    ] {
+        let project = script(&agent).suite("a", HELLO);
+        let alive = Lifeline::new(&project.workspace, "alive");
+        project.test(&[]);
+        alive.wait_for_end();
+    }
+}
+
+// What is not a pass.
+
+#[test]
+fn lines_that_say_nothing_known_are_shown() {
+    let done = json!({"type": "done"}).to_string();
+    for (line, words) in [
+        ("hello", "line 1 of the program's output is not JSON"),
+        ("[1]", "is not a JSON object: [1]"),
+        ("{\"text\": \"x\"}", "missing field `type`"),
+        ("{\"type\": \"txt\", \"text\": \"x\"}", "unknown variant `txt`"),
+        ("{\"type\": \"text\"}", "needs either `text` or `delta`"),
+        ("{\"type\": \"text\", \"text\": 5}", "says nothing known"),
+        ("{\"type\": \"tool_call\"}", "missing field `name`"),
+        ("{\"type\": \"tool_call\", \"name\": \"\"}", "calls a tool without a name"),
+        (
+            "{\"type\": \"tool_call\", \"name\": \"a\", \"result\": 1, \"error\": \"b\"}",
+            "both `result` and `error`",
+        ),
+        ("{\"type\": \"tool_result\", \"id\": \"c\"}", "needs either `result` or `error`"),
+        (
+            "{\"type\": \"tool_result\", \"id\": \"c\", \"result\": 1}",
+            "a result of tool call c, which was never announced",
+        ),
+        ("{\"type\": \"text\", \"text\": \"x\", \"turn\": 2}", "speaks of turn 2; this is turn 1"),
+        (&done, "the agent answered with nothing"),
+    ] {
+        let agent = format!("read -r message\ncat <<'END'\n{line}\nEND\nread -r message\n");
+        not_a_pass(&script(&agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
+    }
+    let twice = answers(&[
+        json!({"type": "tool_call", "id": "c", "name": "a", "result": 1}),
+        json!({"type": "tool_result", "id": "c", "result": 2}),
+    ]);
+    not_a_pass(&script(&twice).suite("a", HELLO).test(&[]), 1, "protocol_error", "which has one already");
+    let binary = "read -r message\nprintf '\\377\\376\\n'\nread -r message\n";
+    not_a_pass(&script(binary).suite("a", HELLO).test(&[]), 1, "protocol_error", "not UTF-8");
+}
+
+#[test]
+fn a_program_that_ends_too_early_is_told_with_how_it_ended() {
+    for (agent, words) in [
+        ("exit 3\n", "the program ended (exit status: 3) without a single line"),
+        ("read -r message\nexit 0\n", "the program ended (exit status: 0) without a single line"),
+        (
+            "read -r message\necho '{\"type\":\"text\",\"text\":\"half\"}'\nkill -9 $$\n",
+            "the program ended (signal: 9 (SIGKILL)) after 1 line(s), without `done`",
+        ),
+        ("read -r message\nprintf '{\"type\":\"te'\nexit 1\n", "is not JSON"),
+        ("read -r message\nexec >&-\nsleep 1000\n", "the program closed its output without a single line"),
+    ] {
+        not_a_pass(&script(agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
+    }
+}
+
+#[test]
+fn a_program_that_has_ended_between_turns_answers_no_more() {
+    let agent = "read -r message\necho '{\"type\":\"text\",\"text\":\"fine\"}'\necho '{\"type\":\"done\"}'\n";
+    let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+    not_a_pass(
+        &script(agent).suite("a", suite).test(&[]),
+        1,
+        "protocol_error",
+        "the program ended (exit status: 0)",
+    );
+}
+
+#[test]
+fn what_is_printed_after_done_is_no_part_of_the_next_turn() {
+    // Both lines are written at once, so the second one is there when the next message is sent.
+    let agent = "read -r message\nprintf '%s\\n%s\\n%s\\n' '{\"type\":\"text\",\"text\":\"a\"}' '{\"type\":\"done\"}' '{\"type\":\"text\",\"text\":\"late\"}'\nread -r message\necho '{\"type\":\"done\"}'\nread -r message\n";
+    let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+    let tested = script(agent).suite("a", suite).test(&[]);
+    not_a_pass(
+        &tested,
+        1,
+        "protocol_error",
+        "the program printed something after `done`: {\"type\":\"text\",\"text\":\"late\"}",
+    );
+}
+
+#[test]
+fn the_last_words_of_a_program_are_shown_with_every_failure() {
+    let crash = "read -r message\necho 'Traceback: no such key KEY-123456' >&2\nexit 1\n";
+    let tested = script(crash).suite("a", HELLO).test_in(&[("MY_SECRET", "KEY-123456")], &[]);
+    not_a_pass(&tested, 1, "protocol_error", "the program ended (exit status: 1)");
+    let detail = tested.failure("a")["detail"].as_str().expect("a detail").to_string();
+    assert!(
+        detail.contains("standard error of the program:\nTraceback: no such key [redacted:ENV.MY_SECRET]"),
+        "{detail}"
+    );
+    assert!(tested.output.stdout.contains("Traceback"), "{}", tested.output);
+
+    let wrong = format!("echo 'starting' >&2\n{}", says("no"));
+    let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: yes } }\n";
+    let tested = script(&wrong).suite("a", suite).test(&[]);
+    not_a_pass(&tested, 1, "assertion", "does not hold");
+    assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("starting")));
+}
+
+#[test]
+fn an_error_line_is_an_error_of_the_agent() {
+    let agent = answers(&[json!({"type": "error", "message": "out of stock", "code": "E7"})]);
+    let project = script(&agent).suite("a", HELLO);
+    not_a_pass(&project.test(&[]), 1, "agent_error", "the agent failed: out of stock (E7)");
+    let expected = "name: a\nturns: [{ user: hello, expect_error: { message: out of, code: ^E7$ } }]\n";
+    script(&agent).suite("a", expected).test(&[]).all_passed();
+}
+
+#[test]
+fn a_program_that_is_silent_slow_or_endless() {
+    let tested =
+        with_script("read -r message\nsleep 1000\n", "  idle_timeout_ms: 100\n").suite("a", HELLO).test(&[]);
+    not_a_pass(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+    let chatter = "read -r message\nwhile :; do echo; sleep 0.01; done\n";
+    let tested = with_script(chatter, "  timeout_ms: 200\n").suite("a", HELLO).test(&[]);
+    not_a_pass(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let endless = "read -r message\nhead -c 20000000 /dev/zero | tr '\\0' x\nsleep 1000\n";
+    let tested = script(endless).suite("a", HELLO).test(&[]);
+    not_a_pass(&tested, 1, "protocol_error", "a line longer than 16777216 bytes");
+    let asks =
+        "read -r message\nwhile :; do echo '{\"type\":\"tool_call\",\"name\":\"t\"}'; read -r answer; done\n";
+    let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
+    not_a_pass(&script(asks).suite("a", suite).test(&[]), 1, "agent_error", "25 times in one turn");
+}
+
+#[test]
+fn a_program_that_cannot_be_started() {
+    let target = "target: { type: command, command: [./no-such-program] }\n";
+    let tested = Project::with(target).suite("a", HELLO).test(&[]);
+    not_a_pass(&tested, 3, "unreachable", "the program `./no-such-program` cannot be started");
+    let tested = with_script("", "  cwd: nowhere\n").suite("a", HELLO).test(&[]);
+    not_a_pass(&tested, 3, "unreachable", "there is no folder");
+}
+
+// Plain text.
+
+fn text_command(command: &str) -> Project {
+    Project::with(&format!(
+        "target: {{ type: command, speaks: text, command: {command}, timeout_ms: 5000 }}\n"
+    ))
+}
+
+#[test]
+fn all_that_a_program_prints_is_its_reply() {
+    let suite = "name: a\nturns:\n  - { user: hello, assert: { text: { must_match: '^HELLO$' } } }\n  - { user: two, assert: { text: { must_match: '^TWO$' } } }\n";
+    text_command("[tr, a-z, A-Z]").suite("a", suite).test(&[]).all_passed();
+    let suite = "name: a\nthreadId: t\nturns: [{ user: 'a b' }, { user: c, assert: { text: { must_match: '^t 2 <c> .{3}role' } } }]\n";
+    text_command("[echo, '{{conversation_id}} {{turn}} <{{message}}>', '{{history}}']")
+        .suite("a", suite)
+        .test(&[])
+        .all_passed();
+}
+
+#[test]
+fn a_program_of_plain_text_that_fails_or_says_nothing() {
+    let tested = text_command("[sh, -c, 'echo half; echo broken >&2; exit 4']").suite("a", HELLO).test(&[]);
+    not_a_pass(&tested, 1, "agent_error", "the program failed (exit status: 4)");
+    assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("broken")));
+    assert_eq!(tested.case("a")["turns"][0]["output"], "half");
+    let tested = text_command("['true']").suite("a", HELLO).test(&[]);
+    not_a_pass(&tested, 1, "protocol_error", "the agent answered with nothing");
+    let tested = text_command("[sh, -c, 'sleep 1000']")
+        .suite("a", "name: a\nturns: [{ user: hello, timeout_ms: 100 }]\n")
+        .test(&[]);
+    not_a_pass(&tested, 1, "timeout", "the turn timed out after 100 ms");
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused() {
+    for (target, words) in [
+        ("{ type: command }", "`target` has no `command`"),
+        ("{ type: command, command: [] }", "`command` must be a list that is not empty"),
+        ("{ type: command, command: [echo, '{{message}}'] }", "go with `speaks: text`"),
+        ("{ type: command, speaks: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
+        ("{ type: command, speaks: text, command: [cat], history: full }", "goes with `speaks: json_lines`"),
+        ("{ type: command, speaks: text, command: [cat], tools: [{ name: a }] }", "`tools` go with"),
+    ] {
+        let output = Project::with(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+    let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
+    let output = text_command("[cat]").suite("a", suite).hotseat(&["test"]);
+    assert!(
+        output.code == 2 && output.stderr.contains("gives `tools`, which its agent is never told"),
+        "{output}"
+    );
+}

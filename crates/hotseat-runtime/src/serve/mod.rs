@@ -1,0 +1,98 @@
+//! Agents over HTTP: AG-UI, and chat completions as OpenAI made them.
+//!
+//! A [`Server`] listens, and answers each request with a part of a conversation that a [`live`](crate::live) driver
+//! holds. What an agent is, which models speak for it and what is kept is all decided there; here is only what a
+//! client sees of it.
+
+mod ag_ui;
+mod http;
+mod openai;
+mod refusal;
+mod talk;
+mod translate;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hotseat_model::Tool;
+
+pub use http::{Options, ServeError, Server};
+
+use crate::definition::{Definitions, schema};
+use crate::ids::{AgentId, ConversationId};
+use crate::live::{Handle, Host};
+use refusal::Refusal;
+
+/// An agent that is served.
+#[derive(Clone)]
+pub struct Agent {
+    /// What it is called in addresses, and as a model.
+    name: String,
+    host: Host,
+    id: AgentId,
+    definitions: Arc<Definitions>,
+    /// The conversations that a request is about.
+    busy: Arc<Mutex<BTreeSet<ConversationId>>>,
+    /// What chat completions know of its conversations.
+    known: Arc<openai::Known>,
+}
+
+impl Agent {
+    /// The agent `id` of these definitions, whose conversations `host` holds.
+    pub fn new(name: impl Into<String>, host: Host, definitions: Arc<Definitions>, id: AgentId) -> Agent {
+        Agent { name: name.into(), host, id, definitions, busy: Arc::default(), known: Arc::default() }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A conversation with it, which is opened if it is not there.
+    async fn conversation(&self, id: &ConversationId) -> Result<Handle, Refusal> {
+        self.host.conversation(id, &self.id).await.map_err(talk::broken)
+    }
+
+    /// Takes a conversation for one request.
+    fn take(&self, id: &ConversationId) -> Result<Taken, Refusal> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        match busy.insert(id.clone()) {
+            true => Ok(Taken { busy: self.busy.clone(), id: id.clone() }),
+            false => {
+                let message = format!("a run of the thread {id} goes on; run again when it has ended");
+                Err(Refusal::conflict(message))
+            }
+        }
+    }
+
+    /// Whether the agent can use these tools of a client.
+    fn check_offer(&self, tools: &[Tool]) -> Result<(), Refusal> {
+        let own = self.definitions.agent(&self.id).map(|agent| &agent.persona.tools[..]).unwrap_or_default();
+        for (index, tool) in tools.iter().enumerate() {
+            let at = format!("tools[{index}]");
+            let problem = if own.iter().any(|known| known.name == tool.name) {
+                format!("the agent has a tool of its own called {:?}", tool.name)
+            } else if tools[..index].iter().any(|earlier| earlier.name == tool.name) {
+                format!("the name {:?} is there twice", tool.name)
+            } else if let Err(problem) = schema::check(&tool.input_schema) {
+                format!("the parameters of {:?} cannot be used: {problem}", tool.name)
+            } else {
+                continue;
+            };
+            return Err(Refusal::bad(at, problem));
+        }
+        Ok(())
+    }
+}
+
+/// A conversation that one request has for itself, until this is dropped.
+struct Taken {
+    busy: Arc<Mutex<BTreeSet<ConversationId>>>,
+    id: ConversationId,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}

@@ -1,0 +1,576 @@
+//! AG-UI: what a client is told, and what it may ask.
+
+use std::sync::Arc;
+
+use hotseat_model::ErrorKind;
+use hotseat_model::script::Rule;
+use hotseat_runtime::definition::{mock, persona, task, tool, workflow};
+use hotseat_runtime::store::InMemory;
+use serde_json::json;
+
+use super::kit::{Client, Piece, clerk, events, refused, scripted, serve, serve_with, short, stored, told};
+
+#[tokio::test]
+async fn a_conversation_of_two_turns() {
+    let model = scripted([
+        Rule::new().turn(1).think("A greeting.").say("Hello Ada."),
+        Rule::new().turn(2).say("Your name is Ada."),
+    ]);
+    let served = serve(&persona("Greeter"), model).await;
+    let mut client = Client::new(&served, "t");
+    let first = client.say("I am Ada").await;
+    assert_eq!(
+        short(&first),
+        [
+            "RUN_STARTED t run-1",
+            "STEP_STARTED turn 1, model call 1",
+            "REASONING_START t-t1-r1-reasoning",
+            "REASONING_MESSAGE_START t-t1-r1-reasoning",
+            "REASONING_MESSAGE_CONTENT t-t1-r1-reasoning A greeting.",
+            "REASONING_MESSAGE_END t-t1-r1-reasoning",
+            "REASONING_END t-t1-r1-reasoning",
+            "TEXT_MESSAGE_START t-t1-r1",
+            "TEXT_MESSAGE_CONTENT t-t1-r1 Hello Ada.",
+            "TEXT_MESSAGE_END t-t1-r1",
+            "STEP_FINISHED turn 1, model call 1",
+            r#"RUN_FINISHED {"type":"success"}"#,
+        ]
+    );
+    assert_eq!(first[0]["protocolVersion"], "1.0");
+    let usage = &first.last().unwrap()["usage"][0];
+    assert!(usage["outputTokens"].as_u64().unwrap() > 0, "{usage}");
+    client.say("Who am I?").await;
+    assert_eq!(client.last_text(), "Your name is Ada.");
+}
+
+#[tokio::test]
+async fn tools_and_state_of_the_agent() {
+    let model = scripted([
+        Rule::new().user("order").say("Let me look.").call_tool("look_up", json!({"order": "o-9"})),
+        Rule::new().tool_result("look_up").say("It costs {{ result.total }}."),
+    ]);
+    let served = serve(&clerk(), model).await;
+    let mut client = Client::new(&served, "t");
+    let events = client.say("my order?").await;
+    assert_eq!(
+        short(&events),
+        [
+            "RUN_STARTED t run-1",
+            "STEP_STARTED turn 1, model call 1",
+            "TEXT_MESSAGE_START t-t1-r1",
+            "TEXT_MESSAGE_CONTENT t-t1-r1 Let me look.",
+            "TEXT_MESSAGE_END t-t1-r1",
+            "STEP_FINISHED turn 1, model call 1",
+            "TOOL_CALL_START t-t1-k1 look_up t-t1-r1",
+            r#"TOOL_CALL_ARGS t-t1-k1 {"order":"o-9"}"#,
+            "TOOL_CALL_END t-t1-k1",
+            r#"TOOL_CALL_RESULT t-t1-k1 {"order":"o-9","total":42.5}"#,
+            r#"STATE_SNAPSHOT {"order":{"order":"o-9","total":42.5}}"#,
+            "STEP_STARTED turn 1, model call 2",
+            "TEXT_MESSAGE_START t-t1-r2",
+            "TEXT_MESSAGE_CONTENT t-t1-r2 It costs 42.5.",
+            "TEXT_MESSAGE_END t-t1-r2",
+            "STEP_FINISHED turn 1, model call 2",
+            r#"RUN_FINISHED {"type":"success"}"#,
+        ]
+    );
+    assert_eq!(client.state["order"]["total"], 42.5);
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_is_told_with_its_answer() {
+    let model = scripted([
+        Rule::new().user("order").call_tool("look_up", json!({"order": 9})),
+        Rule::new().result_failed(true).say("That went wrong."),
+    ]);
+    let served = serve(&clerk(), model).await;
+    let told = short(&Client::new(&served, "t").say("my order?").await);
+    assert!(told.contains(&"TOOL_CALL_START t-t1-k1 look_up t-t1-r1".to_string()), "{told:#?}");
+    assert!(told.iter().any(|line| line.starts_with("TOOL_CALL_RESULT t-t1-k1 ")), "{told:#?}");
+}
+
+fn refunds() -> hotseat_model::Live<hotseat_model::script::Scripted> {
+    scripted([
+        Rule::new().user("refund").call_tool("refund", json!({"amount": 10})),
+        Rule::new().tool_result("refund").result_failed(true).say("No refund: {{ result }}"),
+        Rule::new().tool_result("refund").say("Refunded {{ result.refunded }}."),
+    ])
+}
+
+#[tokio::test]
+async fn a_person_approves_a_call() {
+    let served = serve(&clerk(), refunds()).await;
+    let mut client = Client::new(&served, "t");
+    let asked = client.say("refund please").await;
+    let outcome = &asked.last().unwrap()["outcome"];
+    assert_eq!(outcome["type"], "interrupt");
+    let interrupt = &client.interrupts[0];
+    assert_eq!(interrupt["id"], "t-t1-k1");
+    assert_eq!(interrupt["reason"], "tool_call");
+    assert_eq!(interrupt["message"], "Refund 10 euros?");
+    assert_eq!(interrupt["toolCallId"], "t-t1-k1");
+    assert_eq!(interrupt["responseSchema"]["required"], json!(["approved"]));
+    let resume = json!([{"interruptId": "t-t1-k1", "status": "resolved", "payload": {"approved": true}}]);
+    let told = short(&client.run(Some(resume)).await);
+    assert_eq!(told[1], r#"TOOL_CALL_RESULT t-t1-k1 {"refunded":10}"#, "{told:#?}");
+    assert!(!told.iter().any(|line| line.starts_with("TOOL_CALL_START")), "{told:#?}");
+    assert_eq!(client.last_text(), "Refunded 10.");
+    assert!(client.interrupts.is_empty());
+}
+
+#[tokio::test]
+async fn a_person_changes_what_a_call_is_given() {
+    let served = serve(&clerk(), refunds()).await;
+    let mut client = Client::new(&served, "t");
+    client.say("refund please").await;
+    let payload = json!({"approved": true, "editedArgs": {"amount": 3}});
+    client.run(Some(json!([{"interruptId": "t-t1-k1", "status": "resolved", "payload": payload}]))).await;
+    assert_eq!(client.last_text(), "Refunded 3.");
+}
+
+#[tokio::test]
+async fn a_person_declines_a_call() {
+    for (entry, words) in [
+        (json!({"status": "resolved", "payload": {"approved": false, "reason": "too much"}}), "too much"),
+        (json!({"status": "cancelled"}), "did not answer"),
+    ] {
+        let served = serve(&clerk(), refunds()).await;
+        let mut client = Client::new(&served, "t");
+        client.say("refund please").await;
+        let mut entry = entry;
+        entry["interruptId"] = json!("t-t1-k1");
+        client.run(Some(json!([entry]))).await;
+        assert!(client.last_text().contains(words), "{}", client.last_text());
+    }
+}
+
+#[tokio::test]
+async fn an_open_question_must_be_answered_in_its_form() {
+    let served = serve(&clerk(), refunds()).await;
+    let mut client = Client::new(&served, "t");
+    client.say("refund please").await;
+    client.user("never mind");
+    let (status, words) = client.refused(None).await;
+    assert_eq!(status, 409);
+    assert!(words.contains("approve the call t-t1-k1") && words.contains("resume"), "{words}");
+    for (entry, status, says) in [
+        (
+            json!({"interruptId": "x", "status": "resolved", "payload": {"approved": true}}),
+            409,
+            "open are: t-t1-k1",
+        ),
+        (json!({"interruptId": "t-t1-k1", "status": "resolved"}), 400, "resume[0].payload"),
+        (
+            json!({"interruptId": "t-t1-k1", "status": "resolved", "payload": {"approved": "yes"}}),
+            400,
+            "boolean",
+        ),
+        (json!({"interruptId": "t-t1-k1", "status": "done"}), 400, "`resolved` or `cancelled`"),
+    ] {
+        let (found, words) = client.refused(Some(json!([entry]))).await;
+        assert_eq!(found, status, "{words}");
+        assert!(words.contains(says), "{words}");
+    }
+    // It is still open.
+    let resume = json!([{"interruptId": "t-t1-k1", "status": "cancelled"}]);
+    client.messages.pop();
+    client.run(Some(resume)).await;
+    assert!(client.last_text().starts_with("No refund"), "{}", client.last_text());
+}
+
+fn asks_the_client() -> hotseat_model::Live<hotseat_model::script::Scripted> {
+    scripted([
+        Rule::new().user("color").offered("pick").call_tool("pick", json!({"of": "colors"})).always(),
+        Rule::new().user("two").call_tool("pick", json!({"of": "a"})).call_tool("pick", json!({"of": "b"})),
+        Rule::new().result_failed(true).say("You did not pick: {{ result.message }}"),
+        Rule::new().tool_result("pick").say("You picked {{ result }}.").always(),
+        Rule::new().user("never mind").say("All right.").always(),
+    ])
+}
+
+fn with_pick<'s>(served: &'s super::kit::Served, thread: &str) -> Client<'s> {
+    let mut client = Client::new(served, thread);
+    let parameters = json!({"type": "object", "properties": {"of": {"type": "string"}}});
+    client.tools = json!([{"name": "pick", "description": "Lets the user pick", "parameters": parameters}]);
+    client
+}
+
+#[tokio::test]
+async fn the_client_carries_out_its_own_tools() {
+    let served = serve(&persona("Helper"), asks_the_client()).await;
+    let mut client = with_pick(&served, "t");
+    let asked = client.say("which color?").await;
+    let outcome = &asked.last().unwrap()["outcome"];
+    assert_eq!(*outcome, json!({"type": "success", "pendingToolCallIds": ["t-t1-k1"]}));
+    client.tool_result("t-t1-k1", "red");
+    let told = short(&client.run(None).await);
+    // What the client has said itself it need not be told.
+    assert!(!told.iter().any(|line| line.starts_with("TOOL_CALL")), "{told:#?}");
+    assert_eq!(client.last_text(), "You picked red.");
+    client.say("which color now?").await;
+    client.tool_result("t-t2-k1", "blue");
+    client.run(None).await;
+    assert_eq!(client.last_text(), "You picked blue.");
+}
+
+#[tokio::test]
+async fn a_tool_of_the_client_fails() {
+    let served = serve(&persona("Helper"), asks_the_client()).await;
+    let mut client = with_pick(&served, "t");
+    client.say("which color?").await;
+    client.messages.push(
+        json!({"id": "x", "role": "tool", "toolCallId": "t-t1-k1", "content": "", "error": "no colors here"}),
+    );
+    client.run(None).await;
+    assert_eq!(client.last_text(), "You did not pick: no colors here");
+}
+
+#[tokio::test]
+async fn calls_may_be_answered_one_by_one() {
+    let served = serve(&persona("Helper"), asks_the_client()).await;
+    let mut client = with_pick(&served, "t");
+    client.say("two of them").await;
+    client.tool_result("t-t1-k1", "a");
+    let told = client.run(None).await;
+    assert_eq!(told.last().unwrap()["outcome"]["pendingToolCallIds"], json!(["t-t1-k2"]));
+    client.tool_result("t-t1-k2", "b");
+    let told = client.run(None).await;
+    assert_eq!(told.last().unwrap()["outcome"], json!({"type": "success"}));
+}
+
+#[tokio::test]
+async fn a_user_who_goes_on_gives_an_open_call_up() {
+    let served = serve(&persona("Helper"), asks_the_client()).await;
+    let mut client = with_pick(&served, "t");
+    client.say("which color?").await;
+    client.say("never mind").await;
+    assert_eq!(client.last_text(), "All right.");
+    client.say("never mind, again").await;
+}
+
+#[tokio::test]
+async fn a_run_lasts_until_work_beside_it_has_ended() {
+    let slow = workflow("Slow").node(task("Slow").step(mock().delay_ms(50).returns(json!({"found": 7}))));
+    let agent = persona("Researcher").tool(tool("research").workflow(&slow).asynchronous());
+    let model = scripted([
+        Rule::new().user("find").say("I have started.").call_tool("research", json!({})),
+        Rule::new().notice("found").say("It is 7."),
+    ]);
+    let served = serve(&agent, model).await;
+    let mut client = Client::new(&served, "t");
+    let told = short(&client.say("find it").await);
+    let place = |start: &str| {
+        told.iter().position(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {told:#?}"))
+    };
+    assert!(place("TEXT_MESSAGE_CONTENT t-t1-r1 I have started.") < place("TOOL_CALL_RESULT t-t1-k1"));
+    assert!(place("TOOL_CALL_RESULT t-t1-k1") < place("TEXT_MESSAGE_CONTENT t-t1-r2 It is 7."));
+    assert_eq!(told.last().unwrap(), r#"RUN_FINISHED {"type":"success"}"#);
+}
+
+#[tokio::test]
+async fn agents_that_are_called_do_not_speak_for_the_agent() {
+    let architect = persona("Architect").system("ARCH");
+    let reviewer = persona("Reviewer").system("REVIEW");
+    let manager = persona("Manager")
+        .system("MANAGE")
+        .tool(tool("join").agent(&architect).loop_in())
+        .tool(tool("review").agent(&reviewer));
+    let model = scripted([
+        Rule::new().agent("manager").call(1).call_tool("join", json!({})).call_tool("review", json!({})),
+        Rule::new().agent("architect").say("I am the architect."),
+        Rule::new().agent("reviewer").say("I am the reviewer."),
+        Rule::new().agent("manager").call(2).say("They have answered."),
+    ]);
+    let served = serve(&manager, model).await;
+    let mut client = Client::new(&served, "t");
+    let told = short(&client.say("ask them").await);
+    let has = |line: &str| assert!(told.contains(&line.to_string()), "{line} in {told:#?}");
+    has("SUBAGENT_STARTED t-t1-k1 architect");
+    has("SUBAGENT_STARTED t-t1-k2 reviewer");
+    has("SUBAGENT_FINISHED t-t1-k1");
+    has("SUBAGENT_FINISHED t-t1-k2");
+    has("TEXT_MESSAGE_CONTENT t-t2-r1 t-t1-k1 I am the architect.");
+    assert!(!told.iter().any(|line| line.contains("CONTENT") && line.contains("reviewer")), "{told:#?}");
+    assert_eq!(client.last_text(), "They have answered.");
+    let served_again = client.say("and again").await;
+    assert_eq!(served_again[0]["type"], "RUN_STARTED");
+}
+
+#[tokio::test]
+async fn a_failed_turn_is_a_run_error_and_the_thread_goes_on() {
+    let model = scripted([
+        Rule::new().turn(1).fail_after(ErrorKind::Auth, "I would like"),
+        Rule::new().turn(2).say("Now it works."),
+        Rule::new().turn(3).say("Still."),
+    ]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = Client::new(&served, "t");
+    let failed = client.say("hello").await;
+    let last = failed.last().unwrap();
+    assert_eq!(
+        (last["type"].as_str(), last["code"].as_str()),
+        (Some("RUN_ERROR"), Some("LLM_FAILED")),
+        "{last}"
+    );
+    // The client asks again with what it has, half a message included.
+    client.run(None).await;
+    assert_eq!(client.last_text(), "Now it works.");
+    client.say("and now?").await;
+    assert_eq!(client.last_text(), "Still.");
+}
+
+#[tokio::test]
+async fn a_reply_that_begins_anew_is_not_told_twice() {
+    let (teller, model) = told();
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = Client::new(&served, "t");
+    teller.tell([
+        Piece::Say("Hello "),
+        Piece::Restart,
+        Piece::Say("Hel"),
+        Piece::Say("lo wor"),
+        Piece::Say("ld"),
+        Piece::Done,
+    ]);
+    let events = client.say("hi").await;
+    assert_eq!(client.last_text(), "Hello world");
+    assert!(!short(&events).iter().any(|line| line.starts_with("MESSAGES_SNAPSHOT")));
+}
+
+#[tokio::test]
+async fn another_reply_takes_the_place_of_the_one_that_broke_off() {
+    let (teller, model) = told();
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = Client::new(&served, "t");
+    teller.tell([Piece::Say("Hello "), Piece::Restart, Piece::Say("Good "), Piece::Say("day"), Piece::Done]);
+    let told = short(&client.say("hi").await);
+    assert_eq!(
+        told[2..],
+        [
+            "TEXT_MESSAGE_START t-t1-r1",
+            "TEXT_MESSAGE_CONTENT t-t1-r1 Hello ",
+            "TEXT_MESSAGE_END t-t1-r1",
+            "MESSAGES_SNAPSHOT u1",
+            "TEXT_MESSAGE_START t-t1-r1",
+            "TEXT_MESSAGE_CONTENT t-t1-r1 Good day",
+            "TEXT_MESSAGE_END t-t1-r1",
+            "STEP_FINISHED turn 1, model call 1",
+            r#"RUN_FINISHED {"type":"success"}"#,
+        ]
+    );
+    assert_eq!(client.last_text(), "Good day");
+    // A reply that begins anew and says less.
+    teller.tell([]);
+    client.say("again").await;
+    assert_eq!(client.last_text(), "Good day");
+}
+
+#[tokio::test]
+async fn a_history_that_disagrees_is_refused() {
+    let model = scripted([Rule::new().say("Yes.").always()]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = Client::new(&served, "t");
+    client.say("one").await;
+    client.say("two").await;
+    let whole = client.messages.clone();
+
+    client.messages = whole[..2].to_vec();
+    let (status, words) = client.refused(None).await;
+    assert_eq!(status, 409);
+    assert!(words.contains("2 messages of the user and the request 1"), "{words}");
+
+    client.messages = whole.clone();
+    let (status, words) = client.refused(None).await;
+    assert_eq!(status, 409);
+    assert!(words.contains("nothing new"), "{words}");
+
+    client.messages = whole.clone();
+    client.messages[2]["content"] = json!("zwei");
+    client.user("three");
+    let (status, words) = client.refused(None).await;
+    assert_eq!(status, 409);
+    assert!(words.contains("messages[2]") && words.contains("turn 2"), "{words}");
+
+    client.messages = whole.clone();
+    client.messages[1] = json!({"id": "other", "role": "assistant", "content": "No."});
+    client.user("three");
+    let (status, words) = client.refused(None).await;
+    assert_eq!(status, 409);
+    assert!(words.contains("messages[1]"), "{words}");
+
+    client.messages = whole.clone();
+    client.tool_result("unknown", "x");
+    let (status, words) = client.refused(None).await;
+    assert_eq!(status, 409);
+    assert!(words.contains("no tool call"), "{words}");
+
+    // An answer under another id is the same answer.
+    client.messages = whole;
+    client.messages[1]["id"] = json!("other");
+    client.say("three").await;
+    assert_eq!(client.last_text(), "Yes.");
+}
+
+#[tokio::test]
+async fn a_client_may_send_what_is_new_alone() {
+    let model = scripted([Rule::new().turn(1).say("One."), Rule::new().turn(2).say("Two.")]);
+    let served = serve(&persona("Helper"), model).await;
+    Client::new(&served, "t").say("first").await;
+    let mut other = Client::new(&served, "t");
+    other.say("second").await;
+    assert_eq!(other.last_text(), "Two.");
+}
+
+#[tokio::test]
+async fn a_history_from_elsewhere_is_told_to_the_model() {
+    let model = scripted([
+        Rule::new().turn(1).system("said earlier.*My name is Ada").say("Hello Ada."),
+        Rule::new().turn(2).system("said earlier.*My name is Ada").say("Still Ada."),
+    ]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = Client::new(&served, "t");
+    client.user("My name is Ada");
+    client.messages.push(json!({"id": "a", "role": "assistant", "content": "Noted."}));
+    client.say("Who am I?").await;
+    assert_eq!(client.last_text(), "Hello Ada.");
+    client.say("And now?").await;
+    assert_eq!(client.last_text(), "Still Ada.");
+}
+
+#[tokio::test]
+async fn a_greeting_of_the_client_is_no_history() {
+    let served = serve(&persona("Helper"), scripted([Rule::new().say("Yes.").always()])).await;
+    let mut client = Client::new(&served, "t");
+    client.messages.push(json!({"id": "a", "role": "assistant", "content": "How can I help?"}));
+    client.say("one").await;
+    client.say("two").await;
+    assert_eq!(client.last_text(), "Yes.");
+}
+
+#[tokio::test]
+async fn what_the_client_knows_reaches_the_model() {
+    let model = scripted([Rule::new().system("(?s)city: Berlin.*Be brief.*blue").say("Short.")]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = Client::new(&served, "t");
+    client.messages.push(json!({"id": "s", "role": "system", "content": "Be brief"}));
+    client.user("hello");
+    client.state = json!({"theme": "blue"});
+    let mut body = client.body(None);
+    body["context"] = json!([{"description": "city", "value": "Berlin"}]);
+    let response = served.post("/", &body).await;
+    client.take_in(&events(&response.text().await.unwrap()));
+    assert_eq!(client.last_text(), "Short.");
+}
+
+#[tokio::test]
+async fn a_client_that_forgot_the_state_is_told_of_it() {
+    let model = scripted([
+        Rule::new().user("order").call_tool("look_up", json!({"order": "o-9"})),
+        Rule::new().tool_result("look_up").say("Found."),
+        Rule::new().user("again").say("Here."),
+        Rule::new().user("other").system("o-8").say("Other."),
+    ]);
+    let served = serve(&clerk(), model).await;
+    let mut client = Client::new(&served, "t");
+    client.say("my order").await;
+    let kept = std::mem::replace(&mut client.state, json!({}));
+    client.say("again").await;
+    assert_eq!(client.state, kept);
+    client.state = json!({"order": "o-8"});
+    client.say("other").await;
+    assert_eq!(client.last_text(), "Other.");
+}
+
+#[tokio::test]
+async fn malformed_requests_are_refused_with_the_place() {
+    let served = serve(&clerk(), scripted([Rule::new().say("Yes.").always()])).await;
+    let good =
+        || json!({"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "hi"}]});
+    let with = |member: &str, value: serde_json::Value| {
+        let mut body = good();
+        body[member] = value;
+        body
+    };
+    for (body, says) in [
+        (json!({}), "missing field `threadId`"),
+        (json!([]), "body"),
+        (with("threadId", json!("")), "`threadId` must be"),
+        (with("threadId", json!("a\u{1b}[2J")), "control characters"),
+        (with("threadId", json!("x".repeat(300))), "1 to 256 bytes"),
+        (with("messages", json!("hi")), "expected a sequence"),
+        (with("messages", json!([{"role": "user", "content": "hi"}])), "messages[0]: missing field `id`"),
+        (with("messages", json!([{"id": "1", "role": "robot", "content": "hi"}])), "no role \"robot\""),
+        (with("messages", json!([{"id": "1", "role": "tool", "content": "hi"}])), "needs `toolCallId`"),
+        (
+            with(
+                "messages",
+                json!([{"id": "1", "role": "user", "content": [{"type": "image", "source": {}}]}]),
+            ),
+            "this one is image",
+        ),
+        (with("messages", json!([{"id": "1", "role": "user", "content": 7}])), "a text or a list of parts"),
+        (with("tools", json!([{"description": "x"}])), "tools[0]: missing field `name`"),
+        (
+            with("tools", json!([{"name": "look_up", "description": "x"}])),
+            "tool of its own called \"look_up\"",
+        ),
+        (
+            with("tools", json!([{"name": "a", "description": ""}, {"name": "a", "description": ""}])),
+            "there twice",
+        ),
+        (
+            with("tools", json!([{"name": "a", "description": "", "parameters": {"type": "thing"}}])),
+            "parameters",
+        ),
+        (with("context", json!([{"value": "x"}])), "context[0]: missing field `description`"),
+        (with("resume", json!([{"status": "resolved"}])), "resume[0]: missing field `interruptId`"),
+    ] {
+        let (status, words) = refused(served.post("/", &body).await).await;
+        assert_eq!(status, 400, "{words}");
+        assert!(words.contains(says), "{says} in {words}");
+    }
+    let (status, words) = refused(served.request("/", "{".to_string()).send().await.unwrap()).await;
+    assert_eq!(status, 400);
+    assert!(words.contains("not JSON"), "{words}");
+    let empty = with("messages", json!([]));
+    let (status, words) = refused(served.post("/", &empty).await).await;
+    assert_eq!(status, 409);
+    assert!(words.contains("nothing new"), "{words}");
+    // Nothing of all that was kept.
+    let response = served.post("/", &good()).await;
+    assert_eq!(response.status(), 200);
+}
+
+#[tokio::test]
+async fn words_of_any_kind_arrive_as_they_are() {
+    let hostile = "\u{1b}[31mred\u{0}\r\n\r\ndata: {\"type\":\"RUN_FINISHED\"}\n\n</script>\u{2028}{{ user }} \u{1F980}";
+    let (teller, model) = told();
+    teller.tell([Piece::Say(Box::leak(hostile.to_string().into_boxed_str())), Piece::Done]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = Client::new(&served, "../../etc/passwd");
+    client.say(hostile).await;
+    assert_eq!(client.last_text(), hostile);
+    client.say(hostile).await;
+}
+
+#[tokio::test]
+async fn a_thread_goes_on_after_a_restart() {
+    let store = Arc::new(InMemory::default());
+    let rules = || {
+        scripted([
+            Rule::new().user("color").call_tool("pick", json!({"of": "colors"})),
+            Rule::new().tool_result("pick").say("You picked {{ result }}."),
+        ])
+    };
+    let first = serve_with(&persona("Helper"), rules(), Default::default(), stored(store.clone())).await;
+    let mut client = with_pick(&first, "t");
+    client.say("which color?").await;
+    let messages = client.messages.clone();
+    first.stop().await;
+    let second = serve_with(&persona("Helper"), rules(), Default::default(), stored(store)).await;
+    let mut client = with_pick(&second, "t");
+    client.messages = messages;
+    client.tool_result("t-t1-k1", "red");
+    client.run(None).await;
+    assert_eq!(client.last_text(), "You picked red.");
+}

@@ -1,0 +1,432 @@
+//! Chat completions: what a client is answered, and which conversation it goes on with.
+
+use hotseat_model::script::Rule;
+use hotseat_model::{ErrorKind, StopReason};
+use hotseat_runtime::definition::{mock, persona, task, tool};
+use serde_json::{Value, json};
+
+use super::kit::{Piece, Served, clerk, refused, scripted, serve, told};
+
+/// A client that keeps what it was told.
+struct Chat<'s> {
+    served: &'s Served,
+    model: &'s str,
+    messages: Vec<Value>,
+    tools: Value,
+    stream: bool,
+}
+
+impl<'s> Chat<'s> {
+    fn new(served: &'s Served, model: &'s str, stream: bool) -> Self {
+        Chat { served, model, messages: Vec::new(), tools: Value::Null, stream }
+    }
+
+    fn body(&self) -> Value {
+        let mut body = json!({"model": self.model, "messages": self.messages, "stream": self.stream});
+        if !self.tools.is_null() {
+            body["tools"] = self.tools.clone();
+        }
+        body
+    }
+
+    async fn say(&mut self, text: &str) -> Value {
+        self.messages.push(json!({"role": "user", "content": text}));
+        self.go_on().await
+    }
+
+    /// The choice that it is answered with, which is the same whether it comes in pieces or not.
+    async fn go_on(&mut self) -> Value {
+        let response = self.served.post("/v1/chat/completions", &self.body()).await;
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        assert_eq!(status, 200, "{text}");
+        let choice = match self.stream {
+            false => serde_json::from_str::<Value>(&text).unwrap()["choices"][0].clone(),
+            true => put_together(&text),
+        };
+        self.messages.push(choice["message"].clone());
+        choice
+    }
+
+    async fn refused(&self) -> (u16, String) {
+        refused(self.served.post("/v1/chat/completions", &self.body()).await).await
+    }
+}
+
+fn chunks(stream: &str) -> Vec<Value> {
+    assert!(stream.ends_with("data: [DONE]\n\n"), "{stream}");
+    super::kit::events(stream)
+}
+
+fn put_together(stream: &str) -> Value {
+    let (mut content, mut calls, mut reason) = (String::new(), Vec::new(), Value::Null);
+    for chunk in chunks(stream) {
+        let Some(choice) = chunk["choices"].get(0) else { continue };
+        content.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
+        for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            let mut call = call.clone();
+            call.as_object_mut().unwrap().remove("index");
+            calls.push(call);
+        }
+        if !choice["finish_reason"].is_null() {
+            reason = choice["finish_reason"].clone();
+        }
+    }
+    let mut message = json!({"role": "assistant", "content": content, "refusal": null});
+    if !calls.is_empty() {
+        message["tool_calls"] = json!(calls);
+        if content.is_empty() {
+            message["content"] = Value::Null;
+        }
+    }
+    json!({"index": 0, "message": message, "logprobs": null, "finish_reason": reason})
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_where_it_was() {
+    for stream in [false, true] {
+        let model =
+            scripted([Rule::new().turn(1).say("Hello Ada."), Rule::new().turn(2).say("Your name is Ada.")]);
+        let served = serve(&persona("Greeter"), model).await;
+        let mut chat = Chat::new(&served, "greeter", stream);
+        let choice = chat.say("I am Ada").await;
+        let message = json!({"role": "assistant", "content": "Hello Ada.", "refusal": null});
+        assert_eq!(
+            choice,
+            json!({"index": 0, "message": message, "logprobs": null, "finish_reason": "stop"})
+        );
+        let choice = chat.say("Who am I?").await;
+        assert_eq!(choice["message"]["content"], "Your name is Ada.");
+        assert_eq!(served.host.conversations().await.unwrap().len(), 1, "stream: {stream}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_answer_says_of_itself() {
+    let served = serve(&persona("Greeter"), scripted([Rule::new().say("Hello there.").always()])).await;
+    let mut chat = Chat::new(&served, "greeter", false);
+    chat.messages = vec![json!({"role": "user", "content": "hi"})];
+    let whole: Value =
+        serde_json::from_str(&served.post("/v1/chat/completions", &chat.body()).await.text().await.unwrap())
+            .unwrap();
+    assert_eq!(whole["object"], "chat.completion");
+    assert_eq!(whole["model"], "greeter");
+    assert!(whole["id"].as_str().unwrap().starts_with("chatcmpl-"));
+    assert!(whole["created"].as_u64().unwrap() > 1_600_000_000);
+    let usage = &whole["usage"];
+    let sum = usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap();
+    assert_eq!(usage["total_tokens"], sum);
+    assert_eq!(usage["completion_tokens"], 3);
+
+    let mut body = chat.body();
+    body["stream"] = json!(true);
+    body["stream_options"] = json!({"include_usage": true});
+    let stream = served.post("/v1/chat/completions", &body).await;
+    assert_eq!(stream.headers()["content-type"], "text/event-stream; charset=utf-8");
+    let chunks = chunks(&stream.text().await.unwrap());
+    assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant", "content": ""}));
+    assert!(
+        chunks
+            .iter()
+            .all(|chunk| chunk["object"] == "chat.completion.chunk" && chunk["id"] == chunks[0]["id"])
+    );
+    let (last, others) = chunks.split_last().unwrap();
+    assert!(others.iter().all(|chunk| chunk["usage"].is_null() && chunk.get("usage").is_some()));
+    assert_eq!(last["choices"], json!([]));
+    assert_eq!(last["usage"]["completion_tokens"], 3);
+
+    body["stream_options"] = Value::Null;
+    let chunks = self::chunks(&served.post("/v1/chat/completions", &body).await.text().await.unwrap());
+    assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()));
+}
+
+fn pick() -> Value {
+    let parameters = json!({"type": "object", "properties": {"of": {"type": "string"}}});
+    json!([{"type": "function", "function": {"name": "pick", "description": "Picks", "parameters": parameters}}])
+}
+
+#[tokio::test]
+async fn the_client_carries_out_its_own_tools() {
+    for stream in [false, true] {
+        let model = scripted([
+            Rule::new()
+                .user("colors")
+                .offered("pick")
+                .call_tool("pick", json!({"of": "a"}))
+                .call_tool("pick", json!({"of": "b"})),
+            Rule::new().tool_result("pick").say("You picked {{ result }}."),
+            Rule::new().user("thanks").say("You are welcome."),
+        ]);
+        let served = serve(&persona("Helper"), model).await;
+        let mut chat = Chat::new(&served, "helper", stream);
+        chat.tools = pick();
+        let choice = chat.say("two colors").await;
+        assert_eq!(choice["finish_reason"], "tool_calls");
+        assert_eq!(choice["message"]["content"], Value::Null);
+        let calls = choice["message"]["tool_calls"].as_array().unwrap().clone();
+        assert_eq!(calls.len(), 2);
+        assert_eq!(calls[1]["function"], json!({"name": "pick", "arguments": "{\"of\":\"b\"}"}));
+        chat.messages.push(json!({"role": "tool", "tool_call_id": calls[0]["id"], "content": "red"}));
+        let (status, words) = chat.refused().await;
+        assert_eq!(status, 400);
+        assert!(
+            words.contains(calls[1]["id"].as_str().unwrap()) && words.contains("not answered"),
+            "{words}"
+        );
+        chat.messages.push(json!({"role": "tool", "tool_call_id": calls[1]["id"], "content": "blue"}));
+        let choice = chat.go_on().await;
+        assert_eq!(choice["message"]["content"], "You picked blue.");
+        assert_eq!(choice["finish_reason"], "stop");
+        let choice = chat.say("thanks").await;
+        assert_eq!(choice["message"]["content"], "You are welcome.");
+        assert_eq!(served.host.conversations().await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_agents_own_tools_are_not_shown() {
+    for stream in [false, true] {
+        let model = scripted([
+            Rule::new().user("order").say("Let me look.").call_tool("look_up", json!({"order": "o-9"})),
+            Rule::new().tool_result("look_up").say("It costs {{ result.total }}."),
+        ]);
+        let served = serve(&clerk(), model).await;
+        let mut chat = Chat::new(&served, "clerk", stream);
+        let choice = chat.say("my order").await;
+        assert_eq!(choice["message"]["content"], "Let me look.\n\nIt costs 42.5.");
+        assert_eq!(choice["finish_reason"], "stop");
+        assert!(choice["message"].get("tool_calls").is_none());
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_would_have_to_approve_is_declined() {
+    let model = scripted([
+        Rule::new().user("refund").call_tool("refund", json!({"amount": 10})),
+        Rule::new().tool_result("refund").result_failed(true).say("No refund: {{ result.message }}"),
+    ]);
+    let served = serve(&clerk(), model).await;
+    let choice = Chat::new(&served, "clerk", true).say("refund please").await;
+    let said = choice["message"]["content"].as_str().unwrap();
+    assert!(said.contains("cannot ask a person"), "{said}");
+}
+
+#[tokio::test]
+async fn an_approval_inside_an_agent_that_works_apart_is_declined() {
+    let refund =
+        tool("refund").approval("Refund?").task(&task("Refund").step(mock().returns(json!({"done": true}))));
+    let cashier = persona("Cashier").system("CASH").tool(refund);
+    let manager = persona("Manager").system("MANAGE").tool(tool("ask").agent(&cashier));
+    let model = scripted([
+        Rule::new().agent("manager").call(1).call_tool("ask", json!({})),
+        Rule::new().agent("cashier").call(1).call_tool("refund", json!({})),
+        Rule::new().agent("cashier").call(2).result_failed(true).say("Not allowed: {{ result.message }}"),
+        Rule::new().agent("manager").call(2).say("The cashier says: {{ result.response }}"),
+    ]);
+    let served = serve(&manager, model).await;
+    let choice = Chat::new(&served, "manager", false).say("refund please").await;
+    let said = choice["message"]["content"].as_str().unwrap();
+    assert!(said.contains("nobody can be asked"), "{said}");
+}
+
+#[tokio::test]
+async fn a_history_from_elsewhere_is_told_to_the_model() {
+    let model = scripted([
+        Rule::new().turn(1).user("Who").system("(?s)Be brief.*said earlier.*My name is Ada").say("Ada."),
+        Rule::new().turn(2).system("(?s)Be brief.*said earlier.*My name is Ada").say("Still Ada."),
+    ]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut chat = Chat::new(&served, "helper", false);
+    chat.messages = vec![
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "content": "My name is Ada"}),
+        json!({"role": "assistant", "content": "Noted."}),
+    ];
+    chat.say("Who am I?").await;
+    chat.say("And now?").await;
+    assert_eq!(chat.messages.last().unwrap()["content"], "Still Ada.");
+    assert_eq!(served.host.conversations().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_history_that_branches_becomes_another_conversation() {
+    let model = scripted([
+        Rule::new().turn(1).user("^one$").say("First."),
+        Rule::new().turn(2).user("^two$").say("Second."),
+        Rule::new().turn(1).user("^zwei$").system("First").say("Zweite."),
+    ]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut chat = Chat::new(&served, "helper", false);
+    chat.say("one").await;
+    let before = chat.messages.clone();
+    chat.say("two").await;
+    chat.messages = before;
+    let choice = chat.say("zwei").await;
+    assert_eq!(choice["message"]["content"], "Zweite.");
+    assert_eq!(served.host.conversations().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn results_of_calls_that_are_not_known_here_are_told_with_the_question() {
+    let model =
+        scripted([Rule::new().turn(1).user("which color").system("said earlier.*red").say("Red it is.")]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut chat = Chat::new(&served, "helper", false);
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "pick", "arguments": "{}"}});
+    chat.messages = vec![
+        json!({"role": "user", "content": "which color"}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": "red"}),
+    ];
+    let choice = chat.go_on().await;
+    assert_eq!(choice["message"]["content"], "Red it is.");
+}
+
+#[tokio::test]
+async fn a_failure_is_an_error_and_can_be_tried_again() {
+    for stream in [false, true] {
+        let model = scripted([
+            Rule::new().turn(1).say("Hello."),
+            Rule::new().turn(2).fail_after(ErrorKind::Auth, "I would"),
+            Rule::new().turn(3).say("Now it works."),
+        ]);
+        let served = serve(&persona("Helper"), model).await;
+        let mut chat = Chat::new(&served, "helper", stream);
+        chat.say("hi").await;
+        chat.messages.push(json!({"role": "user", "content": "more"}));
+        let response = served.post("/v1/chat/completions", &chat.body()).await;
+        match stream {
+            false => {
+                assert_eq!(response.headers()["x-should-retry"], "false");
+                let (status, words) = refused(response).await;
+                assert_eq!(status, 500);
+                assert!(words.contains("the agent failed"), "{words}");
+            }
+            true => {
+                let chunks = chunks(&response.text().await.unwrap());
+                let error = &chunks.last().unwrap()["error"];
+                assert!(error["message"].as_str().unwrap().contains("the agent failed"), "{error}");
+                assert_eq!(error["code"], "agent_failed");
+            }
+        }
+        let choice = chat.go_on().await;
+        assert_eq!(choice["message"]["content"], "Now it works.");
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_begins_anew() {
+    let same = [Piece::Say("Hello "), Piece::Restart, Piece::Say("Hello "), Piece::Say("you"), Piece::Done];
+    let other = [Piece::Say("Hello "), Piece::Restart, Piece::Say("Good day"), Piece::Done];
+    for (pieces, stream, said) in [
+        (same.clone(), false, "Hello you"),
+        (same, true, "Hello you"),
+        (other.clone().into_five(), false, "Good day"),
+    ] {
+        let (teller, model) = told();
+        teller.tell(pieces);
+        let served = serve(&persona("Helper"), model).await;
+        let choice = Chat::new(&served, "helper", stream).say("hi").await;
+        assert_eq!(choice["message"]["content"], said, "stream: {stream}");
+    }
+    // What was sent cannot be taken back: the answer ends with an error and not with words that nobody said.
+    let (teller, model) = told();
+    let served = serve(&persona("Helper"), model).await;
+    let mut chat = Chat::new(&served, "helper", true);
+    chat.messages = vec![json!({"role": "user", "content": "hi"})];
+    let mut response = served.post("/v1/chat/completions", &chat.body()).await;
+    teller.tell([Piece::Say("Hello ")]);
+    let mut stream = String::new();
+    while !stream.contains("Hello ") {
+        stream.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    teller.tell(other[1..].to_vec());
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        stream.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    assert!(!stream.contains("Good day"), "{stream}");
+    let error = chunks(&stream).last().unwrap()["error"].clone();
+    assert!(error["message"].as_str().unwrap().contains("broke off"), "{error}");
+}
+
+/// Arrays of one length.
+trait IntoFive {
+    fn into_five(self) -> [Piece; 5];
+}
+
+impl IntoFive for [Piece; 4] {
+    fn into_five(self) -> [Piece; 5] {
+        let [a, b, c, d] = self;
+        [a, b, c, Piece::Say(""), d]
+    }
+}
+
+#[tokio::test]
+async fn why_an_answer_ends_is_told() {
+    let model = scripted([Rule::new().say("And so").stop(StopReason::MaxTokens)]);
+    let served = serve(&persona("Helper"), model).await;
+    let choice = Chat::new(&served, "helper", false).say("hi").await;
+    assert_eq!(choice["finish_reason"], "length");
+}
+
+#[tokio::test]
+async fn what_is_not_done_here_is_refused() {
+    let served = serve(&clerk(), scripted([Rule::new().say("Yes.").always()])).await;
+    let good = || json!({"model": "clerk", "messages": [{"role": "user", "content": "hi"}]});
+    let with = |member: &str, value: Value| {
+        let mut body = good();
+        body[member] = value;
+        body
+    };
+    for (body, status, says) in [
+        (json!({}), 400, "missing field `model`"),
+        (with("model", json!("gpt-9")), 404, "there is no agent \"gpt-9\"; there is clerk"),
+        (with("messages", json!([])), 400, "the last message"),
+        (with("messages", json!([{"role": "assistant", "content": "hi"}])), 400, "the last message"),
+        (with("messages", json!([{"role": "robot", "content": "hi"}])), 400, "no role \"robot\""),
+        (with("messages", json!([{"role": "tool", "content": "hi"}])), 400, "tool_call_id"),
+        (
+            with("messages", json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])),
+            400,
+            "this one is image_url",
+        ),
+        (with("n", json!(2)), 400, "`n` must be 1"),
+        (with("tool_choice", json!("required")), 400, "tool_choice"),
+        (with("response_format", json!({"type": "json_object"})), 400, "response_format"),
+        (with("functions", json!([])), 400, "use `tools`"),
+        (with("logprobs", json!(true)), 400, "log probabilities"),
+        (with("modalities", json!(["audio"])), 400, "text only"),
+        (with("tools", json!([{"type": "custom"}])), 400, "of type function"),
+        (
+            with("tools", json!([{"type": "function", "function": {"name": "look_up"}}])),
+            400,
+            "tool of its own called \"look_up\"",
+        ),
+    ] {
+        let (found, words) = refused(served.post("/v1/chat/completions", &body).await).await;
+        assert_eq!(found, status, "{words}");
+        assert!(words.contains(says), "{says} in {words}");
+    }
+    let mut body = with("temperature", json!(0.5));
+    body["max_tokens"] = json!(5);
+    body["response_format"] = json!({"type": "text"});
+    body["tool_choice"] = json!("auto");
+    body["n"] = json!(1);
+    assert_eq!(served.post("/v1/chat/completions", &body).await.status(), 200);
+    assert_eq!(served.host.conversations().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_gives_its_turn_up() {
+    let (teller, model) = told();
+    let served = serve(&persona("Helper"), model).await;
+    let mut chat = Chat::new(&served, "helper", false);
+    chat.messages = vec![json!({"role": "user", "content": "hi"})];
+    let asked = tokio::spawn(served.request("/v1/chat/completions", chat.body().to_string()).send());
+    let idle = teller.listeners();
+    teller.until_asked(idle + 1).await;
+    asked.abort();
+    teller.until_given_up(idle).await;
+    teller.tell([Piece::Say("Hello"), Piece::Done]);
+    let choice = chat.go_on().await;
+    assert_eq!(choice["message"]["content"], "Hello");
+}

@@ -1,0 +1,6 @@
+//! Agents as their clients see them over HTTP.
+
+mod ag_ui;
+mod chat;
+mod kit;
+mod transport;

@@ -1,0 +1,85 @@
+//! What the test answers when an agent calls a tool that the test offers: from the script of the turn, or by asking
+//! the address that the tool names.
+
+use hotseat_trace::{Failure, FailureKind};
+use reqwest::Method;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::{Value, json};
+
+use super::http::{self, BodyError, Http, Outgoing};
+use super::telling::output_of_text;
+use super::{Limits, TurnError};
+use crate::session::{ToolReply, TurnScript};
+
+/// The longest answer of a tool, in bytes.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// A call of a tool that the test offers.
+pub(super) struct ClientCall<'a> {
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+    pub(super) arguments: &'a Value,
+}
+
+/// The answer to a call.
+///
+/// # Errors
+/// When no scripted answer fits and nobody else can be asked, or who is asked does not answer.
+pub(super) async fn answer(
+    call: ClientCall<'_>,
+    script: &mut TurnScript,
+    http: &Http,
+    limits: Limits,
+) -> Result<ToolReply, TurnError> {
+    let ClientCall { id, name, arguments } = call;
+    if let Some(reply) = script.tool_reply(name, arguments) {
+        return Ok(reply);
+    }
+    let Some(url) = script.tool_url(name) else {
+        let message = format!("client tool {name} was called with {arguments} and no scripted answer fits");
+        return Err(Failure::new(FailureKind::TestError, message).into());
+    };
+    let unanswered = |words: String| {
+        let message = format!("client tool {name} could not be asked: {words}");
+        TurnError::from(Failure::new(FailureKind::TestError, message))
+    };
+    let body = json!({"id": id, "name": name, "arguments": arguments});
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let outgoing = Outgoing {
+        method: Method::POST,
+        url,
+        headers,
+        body: Some(body.to_string().into_bytes()),
+        address_key: "`url` of the tool",
+    };
+    let mut response = match http.send(outgoing, limits).await {
+        Ok(response) => response,
+        // A tool that answers with an error has failed, which the agent is told.
+        Err(TurnError::Failed(failure)) if failure.kind == FailureKind::AgentError => {
+            let body = failure.detail.map_or_else(String::new, |detail| format!(": {detail}"));
+            return Ok(ToolReply::Error(failure.message + &body));
+        }
+        Err(TurnError::Failed(failure)) if failure.kind == FailureKind::Timeout => {
+            return Err(unanswered(silent(limits)));
+        }
+        Err(TurnError::Failed(failure)) => return Err(unanswered(failure.message)),
+        Err(error @ (TurnError::Deadline | TurnError::Run(_))) => return Err(error),
+    };
+    match http::rest_of_body(&mut response, LONGEST, limits).await {
+        Ok(body) if body.len() > LONGEST => {
+            Err(unanswered(format!("its answer is longer than {LONGEST} bytes")))
+        }
+        Ok(body) => match String::from_utf8(body) {
+            Ok(text) => Ok(ToolReply::Content(output_of_text(text))),
+            Err(_) => Err(unanswered("its answer is not UTF-8".to_string())),
+        },
+        Err(BodyError::Deadline) => Err(TurnError::Deadline),
+        Err(BodyError::Silent) => Err(unanswered(silent(limits))),
+        Err(BodyError::Broken(words)) => Err(unanswered(format!("the connection broke ({words})"))),
+    }
+}
+
+fn silent(limits: Limits) -> String {
+    format!("it sent nothing for {} ms (target.idle_timeout_ms)", limits.idle.as_millis())
+}

@@ -1,0 +1,409 @@
+//! An agent that is a program.
+//!
+//! As a speaker of JSON lines it lives as long as the conversation: it is sent a line for each message and prints a
+//! line for each thing that it says or does. As a speaker of plain text it is started for each turn, and all that it
+//! prints is its reply.
+
+mod program;
+mod wire;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_trace::{ErrorInfo, Failure, FailureKind, Offset, Origin};
+use serde_json::{Value, json};
+
+use self::program::{Program, ReadError};
+use self::wire::Line;
+use super::client_tools::{self, ClientCall};
+use super::http::{self, Http};
+use super::telling::{Arguments, Telling, output_of_text};
+use super::template::{Given, Placeholder, Said, Values, fill_text, placeholders};
+use super::{AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt};
+use crate::process::LastOutput;
+use crate::session::{Recorder, ToolReply, TurnScript};
+
+/// How much of the error output is shown with a failure.
+const SHOWN: usize = 4000;
+/// How long a program is given to end in order once its conversation is over.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// An agent that is a program.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The program and its arguments; with [`Speaks::Text`] these are templates.
+    pub command: Vec<String>,
+    /// What it understands.
+    pub speaks: Speaks,
+    /// Its working folder.
+    pub folder: PathBuf,
+    /// Environment variables added for it.
+    pub env: BTreeMap<String, String>,
+    /// Whether each message carries what was said before.
+    pub with_history: bool,
+    /// What a case gives.
+    pub given: Given,
+    /// Whether everything received is kept in the trace.
+    pub keep_raw: bool,
+}
+
+/// What a program understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// A JSON object a line, one process a conversation.
+    JsonLines,
+    /// Plain text, one process a turn.
+    Text,
+}
+
+/// A conversation with an agent that is a program.
+pub struct Session {
+    target: Target,
+    environment: Arc<BTreeMap<String, String>>,
+    http: Arc<Http>,
+    id: Arc<str>,
+    history: Vec<Said>,
+    turns: usize,
+    /// The process that lives as long as the conversation.
+    program: Option<Program>,
+    /// The calls that were announced, by the program's ids.
+    calls: HashMap<String, Arc<str>>,
+    errors: LastOutput,
+    /// A turn could not be held to its end: nothing more is expected of the program.
+    broken: bool,
+}
+
+impl Session {
+    /// Opens a conversation. Nothing is started before the first message.
+    pub fn open(environment: Arc<BTreeMap<String, String>>, http: Arc<Http>, target: Target) -> Self {
+        let id = target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        Session {
+            target,
+            environment,
+            http,
+            id: id.into(),
+            history: Vec::new(),
+            turns: 0,
+            program: None,
+            calls: HashMap::new(),
+            errors: LastOutput::default(),
+            broken: false,
+        }
+    }
+
+    async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
+        self.turns += 1;
+        let text = input.text.to_string();
+        let mut telling = Telling::new(input.turn_id.clone(), recorder);
+        let held = match self.target.speaks {
+            Speaks::JsonLines => self.exchange_lines(input, &mut telling).await,
+            Speaks::Text => self.run_once(&text, input.limits, &mut telling).await,
+        };
+        self.broken = held.is_err();
+        held?;
+        let said = telling.told()?;
+        self.history.push(Said { role: "user", content: text });
+        self.history.extend(said.into_iter().map(|content| Said { role: "assistant", content }));
+        Ok(())
+    }
+
+    /// Sends a message and takes in lines until the program is done with it.
+    async fn exchange_lines(&mut self, input: Input<'_>, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        let Input { text, script, limits, .. } = input;
+        if self.program.is_none() {
+            self.program =
+                Some(Program::start(&self.target, &self.target.command, &self.environment, &self.errors)?);
+        }
+        let message = self.message(text, script);
+        let Some(program) = &mut self.program else { return Ok(()) };
+        if let Some(line) = program.unasked().await {
+            let words = format!("the program printed something after `done`: {}", excerpt(&line, 200));
+            return Err(Failure::new(FailureKind::ProtocolError, words).into());
+        }
+        program.send(&message);
+        let run_id: Arc<str> = format!("message-{}", self.turns).into();
+        telling.run_started(&run_id);
+        let mut heard = Heard::default();
+        let ended = loop {
+            match program.line(limits).await {
+                Ok(Some(line)) if line.trim().is_empty() => {}
+                Ok(Some(line)) => {
+                    heard.lines += 1;
+                    if self.target.keep_raw {
+                        telling.raw(serde_json::from_str(&line).unwrap_or(Value::String(line.clone())));
+                    }
+                    let line = match wire::read(&line, heard.lines, self.turns) {
+                        Ok(line) => line,
+                        Err(failure) => break Err(failure.into()),
+                    };
+                    match heard.take_in(line, &mut self.calls, script, telling) {
+                        Ok(Next::Done) => break Ok(()),
+                        Ok(Next::More) => {}
+                        Ok(Next::Answer(call)) => {
+                            let asked =
+                                ClientCall { id: &call.id, name: &call.name, arguments: &call.arguments };
+                            let answer = client_tools::answer(asked, script, &self.http, limits).await;
+                            match answer {
+                                Ok(answer) => {
+                                    program.send(&call.answered(&answer));
+                                    telling.result(&call.trace_id, answer, Origin::Client);
+                                }
+                                Err(error) => break Err(error),
+                            }
+                        }
+                        Err(error) => break Err(error),
+                    }
+                }
+                Ok(None) => {
+                    let how = program.how_it_ended().await;
+                    let message = match heard.lines {
+                        0 => format!("{how} without a single line"),
+                        n => format!("{how} after {n} line(s), without `done`"),
+                    };
+                    break Err(Failure::new(FailureKind::ProtocolError, message).into());
+                }
+                Err(error) => break Err(reading_failed(error, limits)),
+            }
+        };
+        // What came before a fault is kept.
+        heard.end_message(telling);
+        ended?;
+        telling.run_finished(&run_id, heard.usage, heard.finish_reason);
+        Ok(())
+    }
+
+    /// The line that tells the program what the user says.
+    fn message(&self, text: &str, script: &TurnScript) -> Value {
+        let mut message = json!({
+            "type": "message", "conversation_id": self.id, "turn": self.turns, "text": text,
+        });
+        if self.target.with_history {
+            message["history"] = json!(self.history);
+        }
+        let given = &self.target.given;
+        let members = [
+            ("state", &given.state),
+            ("context", &given.context),
+            ("forwardedProps", &given.forwarded_props),
+        ];
+        for (key, value) in members {
+            if let Some(value) = value {
+                message[key] = value.clone();
+            }
+        }
+        let tools = script.tools_as_json();
+        if tools.as_array().is_some_and(|tools| !tools.is_empty()) {
+            message["tools"] = tools;
+        }
+        message
+    }
+
+    /// Starts the program for one turn; all that it prints is the reply.
+    async fn run_once(
+        &mut self,
+        text: &str,
+        limits: Limits,
+        telling: &mut Telling<'_>,
+    ) -> Result<(), TurnError> {
+        let values = Values {
+            message: text,
+            history: &self.history,
+            conversation_id: Some(&self.id),
+            turn: self.turns,
+            given: &self.target.given,
+        };
+        let command: Vec<String> =
+            self.target.command.iter().map(|word| fill_text(word, &values, str::to_string)).collect();
+        self.errors = LastOutput::default();
+        let mut program = Program::start(&self.target, &command, &self.environment, &self.errors)?;
+        let run_id: Arc<str> = format!("message-{}", self.turns).into();
+        telling.run_started(&run_id);
+        if !tells_message(&self.target.command) {
+            program.write(text.as_bytes().to_vec());
+        }
+        program.close_input();
+        let printed = program.all(limits).await.map_err(|error| reading_failed(error, limits))?;
+        if self.target.keep_raw {
+            telling.raw(Value::String(printed.clone()));
+        }
+        telling.message(printed.trim_end_matches(['\r', '\n']).to_string(), None, false);
+        match program.ended(limits).await? {
+            status if status.success() => {}
+            status => {
+                let message = format!("the program failed ({status})");
+                return Err(Failure::new(FailureKind::AgentError, message).into());
+            }
+        }
+        telling.run_finished(&run_id, None, None);
+        Ok(())
+    }
+
+    async fn end(&mut self) {
+        if let Some(program) = self.program.take() {
+            program.end(if self.broken { Duration::ZERO } else { GRACE }).await;
+        }
+    }
+}
+
+/// Whether the arguments of a command carry what the user says.
+fn tells_message(command: &[String]) -> bool {
+    let carried = command.iter().flat_map(|word| placeholders(word).unwrap_or_default());
+    carried.into_iter().any(|placeholder| matches!(placeholder, Placeholder::Message | Placeholder::Messages))
+}
+
+impl AgentSession for Session {
+    fn conversation_id(&self) -> Arc<str> {
+        self.id.clone()
+    }
+
+    fn say<'a>(
+        &'a mut self,
+        input: Input<'a>,
+        recorder: &'a mut Recorder,
+    ) -> Pending<'a, Result<(), TurnError>> {
+        Box::pin(self.hold_turn(input, recorder))
+    }
+
+    fn close(&mut self) -> Pending<'_, ()> {
+        Box::pin(self.end())
+    }
+
+    fn last_words(&self) -> Option<String> {
+        let text = self.errors.text();
+        let text = text.trim_end();
+        let from = text.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
+        let mark = if from > 0 { "…" } else { "" };
+        (!text.is_empty()).then(|| format!("standard error of the program:\n{mark}{}", &text[from..]))
+    }
+}
+
+/// What was heard in a turn.
+#[derive(Default)]
+struct Heard {
+    lines: u64,
+    /// The message whose pieces are coming in.
+    arriving: Option<(String, Offset)>,
+    answered: usize,
+    usage: Option<Value>,
+    finish_reason: Option<Arc<str>>,
+}
+
+/// What follows a line.
+enum Next {
+    More,
+    /// The program is done with the turn.
+    Done,
+    /// The program waits for the result of a call.
+    Answer(Offered),
+}
+
+/// A call of a tool that the test offers.
+struct Offered {
+    id: String,
+    trace_id: Arc<str>,
+    name: String,
+    arguments: Value,
+}
+
+impl Offered {
+    /// The line that answers it.
+    fn answered(&self, answer: &ToolReply) -> Value {
+        match answer {
+            ToolReply::Content(result) => json!({"type": "tool_result", "id": self.id, "result": result}),
+            ToolReply::Error(error) => json!({"type": "tool_result", "id": self.id, "error": error}),
+        }
+    }
+}
+
+impl Heard {
+    /// Takes in a line.
+    fn take_in(
+        &mut self,
+        line: Line,
+        calls: &mut HashMap<String, Arc<str>>,
+        script: &TurnScript,
+        telling: &mut Telling<'_>,
+    ) -> Result<Next, TurnError> {
+        if !matches!(line, Line::Delta(_)) {
+            self.end_message(telling);
+        }
+        match line {
+            Line::Delta(piece) => {
+                self.arriving.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
+            }
+            Line::Text(text) => telling.message(text, None, false),
+            Line::Reasoning(text) => telling.reasoning(text),
+            Line::ToolCall { id, name, arguments, reply } => {
+                let trace_id = telling.call(id.as_deref().unwrap_or(""), &name, None);
+                let arguments = Arguments::of_json(arguments);
+                telling.arguments(&trace_id, arguments.clone());
+                let id = id.unwrap_or_else(|| trace_id.to_string());
+                calls.insert(id.clone(), trace_id.clone());
+                match reply {
+                    Some(reply) => telling.result(&trace_id, with_json(reply), Origin::Stream),
+                    None if script.has_tool(&name) => {
+                        self.answered += 1;
+                        if self.answered > MOST_REQUESTS {
+                            return Err(asked_too_often().into());
+                        }
+                        let arguments = arguments.value();
+                        return Ok(Next::Answer(Offered { id, trace_id, name, arguments }));
+                    }
+                    None => {}
+                }
+            }
+            Line::ToolResult { id, reply } => {
+                let failed = |words: &str| {
+                    let message = format!("a result of tool call {id}, {words}");
+                    TurnError::from(Failure::new(FailureKind::ProtocolError, message))
+                };
+                let trace_id = calls.get(&id).ok_or_else(|| failed("which was never announced"))?;
+                if telling.is_answered(trace_id) {
+                    return Err(failed("which has one already"));
+                }
+                telling.result(trace_id, with_json(reply), Origin::Stream);
+            }
+            Line::AwaitingInput { awaiting, hint } => telling.awaiting(awaiting, hint),
+            Line::State(state) => telling.state(state),
+            Line::Usage(usage) => self.usage = Some(usage),
+            Line::Error { message, code } => {
+                let error = ErrorInfo { code, message, retriable: None };
+                telling.run_failed(&error);
+                return Err(TurnError::Run(error));
+            }
+            Line::Done { awaiting, hint, finish_reason } => {
+                if let Some(awaiting) = awaiting {
+                    telling.awaiting(awaiting, hint);
+                }
+                self.finish_reason = finish_reason.map(Arc::from);
+                return Ok(Next::Done);
+            }
+        }
+        Ok(Next::More)
+    }
+
+    /// Records the message whose pieces have come in.
+    fn end_message(&mut self, telling: &mut Telling<'_>) {
+        if let Some((text, began)) = self.arriving.take() {
+            telling.message(text, Some(began), false);
+        }
+    }
+}
+
+/// A result as it was printed; text that is JSON is taken as that.
+fn with_json(reply: ToolReply) -> ToolReply {
+    match reply {
+        ToolReply::Content(Value::String(text)) => ToolReply::Content(output_of_text(text)),
+        reply => reply,
+    }
+}
+
+fn reading_failed(error: ReadError, limits: Limits) -> TurnError {
+    match error {
+        ReadError::Deadline => TurnError::Deadline,
+        ReadError::Silent => http::silent(limits.idle).into(),
+        ReadError::Wrong(message) => Failure::new(FailureKind::ProtocolError, message).into(),
+    }
+}

@@ -1,0 +1,202 @@
+//! A process with its input and output.
+
+use std::collections::BTreeMap;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use hotseat_trace::{Failure, FailureKind};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdout};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::Target;
+use crate::adapters::{Limits, TurnError};
+use crate::process::{Group, LastOutput, group_command};
+
+/// The longest line, and the longest reply of plain text, in bytes.
+const LONGEST: usize = 16 * 1024 * 1024;
+/// How long is waited for what a process that has ended has left in its pipes.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// A running program. It is killed, with all that it has started, when this value is dropped.
+pub(super) struct Program {
+    child: Child,
+    group: Group,
+    /// What is to be written to its input, which is closed when this is dropped. A task writes, so that a program
+    /// which prints before it reads is never waited for by somebody who waits for it.
+    input: Option<UnboundedSender<Vec<u8>>>,
+    output: ChildStdout,
+    unread: Vec<u8>,
+    /// Keeps its error output; none once that has been waited for.
+    errors: Option<JoinHandle<()>>,
+}
+
+/// Why nothing more can be read.
+pub(super) enum ReadError {
+    Deadline,
+    Silent,
+    Wrong(String),
+}
+
+impl Program {
+    /// Starts a program.
+    pub(super) fn start(
+        target: &Target,
+        argv: &[String],
+        environment: &BTreeMap<String, String>,
+        errors: &LastOutput,
+    ) -> Result<Program, Failure> {
+        let mut command = group_command(argv, environment);
+        command.envs(&target.env).current_dir(&target.folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| {
+            // The template and not what it was filled with: that may be a long message.
+            let shown = target.command.join(" ");
+            let why = match target.folder.is_dir() {
+                true => error.to_string(),
+                // The system blames the program for it.
+                false => format!("there is no folder {}", target.folder.display()),
+            };
+            Failure::new(FailureKind::Unreachable, format!("the program `{shown}` cannot be started: {why}"))
+        })?;
+        let group = Group::of(&child);
+        let (input, mut lines) = unbounded_channel::<Vec<u8>>();
+        let mut stdin = child.stdin.take().expect("stdin is piped");
+        tokio::spawn(async move {
+            while let Some(line) = lines.recv().await {
+                // A program that does not read shows it by what it says, or by ending.
+                if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
+                    break;
+                }
+            }
+        });
+        let output = child.stdout.take().expect("stdout is piped");
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let errors = Some(tokio::spawn(errors.clone().keep(stderr)));
+        Ok(Program { child, group, input: Some(input), output, unread: Vec::new(), errors })
+    }
+
+    /// Sends a line.
+    pub(super) fn send(&self, line: &Value) {
+        self.write(format!("{line}\n").into_bytes());
+    }
+
+    /// Sends bytes.
+    pub(super) fn write(&self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            // If nobody writes any more the program has closed its input, which its output will tell.
+            let _ = input.send(bytes);
+        }
+    }
+
+    /// Tells the program that nothing more comes.
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// The next line; none when the output has ended.
+    pub(super) async fn line(&mut self, limits: Limits) -> Result<Option<String>, ReadError> {
+        let mut searched = 0;
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.unread[searched..]) {
+                let mut line: Vec<u8> = self.unread.drain(..=searched + end).collect();
+                line.pop();
+                return text(line).map(Some);
+            }
+            searched = self.unread.len();
+            if searched > LONGEST {
+                return Err(ReadError::Wrong(format!(
+                    "the program printed a line longer than {LONGEST} bytes"
+                )));
+            }
+            if self.read_more(limits).await? == 0 {
+                // A last line may lack its end.
+                let rest = std::mem::take(&mut self.unread);
+                return if rest.is_empty() { Ok(None) } else { text(rest).map(Some) };
+            }
+        }
+    }
+
+    /// Everything up to the end of the output.
+    pub(super) async fn all(&mut self, limits: Limits) -> Result<String, ReadError> {
+        while self.read_more(limits).await? > 0 {
+            if self.unread.len() > LONGEST {
+                return Err(ReadError::Wrong(format!("the program printed more than {LONGEST} bytes")));
+            }
+        }
+        text(std::mem::take(&mut self.unread))
+    }
+
+    async fn read_more(&mut self, limits: Limits) -> Result<usize, ReadError> {
+        let until = limits.deadline.min(Instant::now() + limits.idle);
+        match timeout_at(until, self.output.read_buf(&mut self.unread)).await {
+            Ok(Ok(read)) => Ok(read),
+            Ok(Err(error)) => Err(ReadError::Wrong(format!("the program's output cannot be read: {error}"))),
+            Err(_) if limits.deadline <= Instant::now() => Err(ReadError::Deadline),
+            Err(_) => Err(ReadError::Silent),
+        }
+    }
+
+    /// What was printed although nothing was asked, as far as it is there.
+    pub(super) async fn unasked(&mut self) -> Option<String> {
+        // Polled once: nothing is waited for.
+        let _ = timeout(Duration::ZERO, self.output.read_buf(&mut self.unread)).await;
+        let unasked = String::from_utf8_lossy(&self.unread).trim().to_string();
+        (!unasked.is_empty()).then_some(unasked)
+    }
+
+    /// How a program whose output has ended has ended itself, in words.
+    pub(super) async fn how_it_ended(&mut self) -> String {
+        match timeout(DRAIN, self.child.wait()).await {
+            Ok(Ok(status)) => {
+                self.drain_errors().await;
+                format!("the program ended ({status})")
+            }
+            Ok(Err(_)) | Err(_) => "the program closed its output".to_string(),
+        }
+    }
+
+    /// How it ended, which is waited for.
+    pub(super) async fn ended(&mut self, limits: Limits) -> Result<ExitStatus, TurnError> {
+        let status = match timeout_at(limits.deadline, self.child.wait()).await {
+            Err(_) => return Err(TurnError::Deadline),
+            Ok(Ok(status)) => status,
+            Ok(Err(error)) => {
+                let message = format!("the program cannot be waited for: {error}");
+                return Err(Failure::new(FailureKind::Unreachable, message).into());
+            }
+        };
+        // Whatever it has left behind ends with it, and with that its error output.
+        self.group.kill();
+        self.drain_errors().await;
+        Ok(status)
+    }
+
+    async fn drain_errors(&mut self) {
+        if let Some(errors) = self.errors.take() {
+            let _ = timeout(DRAIN, errors).await;
+        }
+    }
+
+    /// Closes its input, waits `grace` for its end, and ends it with everything that it has started.
+    pub(super) async fn end(mut self, grace: Duration) {
+        self.input = None;
+        if !grace.is_zero() && timeout(grace, self.child.wait()).await.is_err() {
+            self.group.terminate();
+            let _ = timeout(grace, self.child.wait()).await;
+        }
+        self.group.kill();
+        let _ = self.child.wait().await;
+        self.drain_errors().await;
+    }
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, ReadError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let beginning = String::from_utf8_lossy(error.as_bytes()).chars().take(200).collect::<String>();
+        ReadError::Wrong(format!("the program printed something that is not UTF-8: {beginning}"))
+    })
+}

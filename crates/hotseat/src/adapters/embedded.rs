@@ -1,0 +1,263 @@
+//! Hotseat's own agent, in this process: what `hotseat serve` serves, with no server between.
+//!
+//! Each conversation has a host of its own, so no case can see what another one has done. Everything the agent does
+//! is in the trace as the agent itself tells it; conversations that it holds with other agents, and runs of its
+//! workflows, are told apart by their executions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotseat_model::{Delta, Tool};
+use hotseat_runtime::conversation::{ApprovalVerdict, ContextEntry, Input as Told, OperationAddress};
+use hotseat_runtime::failure::{ErrorCode, Failure as ToolFailure};
+use hotseat_runtime::files::AgentFile;
+use hotseat_runtime::ids::{CallId, TurnId};
+use hotseat_runtime::live::{Handle, Host, HostError, HostOptions, Models, Signal, Watcher};
+use hotseat_trace::{
+    ExecutionKind, Failure, FailureKind, InterruptRaised, Offset, Payload, Record, ToolInvocation,
+};
+use serde_json::Value;
+
+use super::client_tools::{self, ClientCall};
+use super::http::{self, Http};
+use super::{
+    AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, unanswered_interrupt,
+};
+use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript};
+
+/// An agent in this process.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The agent with everything that it needs.
+    pub agent: Arc<AgentFile>,
+    /// Id of the conversation; a fresh one where it is not given.
+    pub conversation_id: Option<String>,
+    /// The state before the first turn; none if the client has none to share.
+    pub state: Option<Value>,
+    /// What else the client tells the agent.
+    pub context: Vec<ContextEntry>,
+}
+
+/// A conversation with an agent in this process.
+pub struct Session {
+    http: Arc<Http>,
+    target: Target,
+    id: Arc<str>,
+    talk: Option<Talk>,
+}
+
+/// A conversation that has begun.
+struct Talk {
+    handle: Handle,
+    watcher: Watcher,
+}
+
+/// One turn of it.
+struct Turn<'a> {
+    /// Its id here.
+    id: Arc<str>,
+    /// Its id at the agent.
+    own: TurnId,
+    /// When the first piece of a message of a turn arrived, by the turn's id at the agent.
+    begun: HashMap<TurnId, Offset>,
+    /// How often the client was asked for something.
+    asked: usize,
+    script: &'a mut TurnScript,
+    recorder: &'a mut Recorder,
+    http: &'a Http,
+    limits: Limits,
+}
+
+/// What is to be done after an event.
+enum Next {
+    GoOn,
+    /// The client answers.
+    Answer(Told),
+    /// The turn is over.
+    Done,
+}
+
+impl Session {
+    /// Opens a conversation. The agent is told nothing yet. `http` asks servers that answer tools of the client.
+    pub fn open(http: Arc<Http>, target: Target) -> Self {
+        let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        Session { http, target, id: id.into(), talk: None }
+    }
+
+    async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
+        let Input { turn_id, text, script, limits, .. } = input;
+        let talk = match &mut self.talk {
+            Some(talk) => talk,
+            none => none.insert(begin(&self.target, &self.id, script).await?),
+        };
+        let said = Told::UserMessage { user: "user".into(), content: text.to_string(), reply_to: None };
+        let sent = talk.handle.send(said).await.map_err(lost)?;
+        let Some(own) = sent.turn else {
+            let reason = sent.ignored.unwrap_or_default();
+            return Err(
+                Failure::new(FailureKind::AgentError, format!("the agent took no turn: {reason}")).into()
+            );
+        };
+        let (http, begun) = (&*self.http, HashMap::new());
+        let mut turn =
+            Turn { id: turn_id, own: own.clone(), begun, asked: 0, script, recorder, http, limits };
+        let held = talk.hold(&mut turn).await;
+        if held.is_err() {
+            // What the agent still does in this turn belongs to none.
+            let reason = "the test has given the turn up".to_string();
+            let _ = talk.handle.send(Told::CancelTurn { turn: own, reason }).await;
+        }
+        held
+    }
+}
+
+/// Begins the conversation: the client offers what it has.
+async fn begin(target: &Target, id: &str, script: &TurnScript) -> Result<Talk, Failure> {
+    let Target { agent, state, context, .. } = target;
+    let models = agent.models().map_err(|error| {
+        Failure::new(FailureKind::TestError, format!("a model of the agent cannot be used: {error}"))
+    })?;
+    let models =
+        models.into_iter().fold(Models::default(), |models, (profile, model)| models.with(&profile, model));
+    let options = HostOptions { limits: agent.limits, ..HostOptions::default() };
+    let host = Host::new(agent.definitions.clone(), models, options);
+    let handle = host.conversation(&id.into(), &agent.id).await.map_err(lost)?;
+    let watcher = handle.watch();
+    let offered = script.tools().iter().map(|tool| Tool {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        input_schema: tool.parameters.clone(),
+    });
+    let tools: Vec<Tool> = offered.collect();
+    if !tools.is_empty() || !context.is_empty() || state.is_some() {
+        let (context, state) = (context.clone(), state.clone());
+        handle.send(Told::ClientOffer { tools, context, state }).await.map_err(lost)?;
+    }
+    Ok(Talk { handle, watcher })
+}
+
+impl Talk {
+    async fn hold(&mut self, turn: &mut Turn<'_>) -> Result<(), TurnError> {
+        let limits = turn.limits;
+        loop {
+            let silent = tokio::time::Instant::now() + limits.idle;
+            let next = tokio::time::timeout_at(limits.deadline.min(silent), self.watcher.next()).await;
+            let signal = match next {
+                Ok(Some(signal)) => signal,
+                Ok(None) => return Err(lost(HostError::Gone).into()),
+                Err(_) if silent < limits.deadline => return Err(http::silent(limits.idle).into()),
+                Err(_) => return Err(TurnError::Deadline),
+            };
+            let next = match signal {
+                Signal::Delta { at, delta, .. } => {
+                    if matches!(delta, Delta::Text { .. }) {
+                        let now = turn.recorder.now();
+                        turn.begun.entry(at.turn).or_insert(now);
+                    }
+                    Next::GoOn
+                }
+                Signal::Event(record) => turn.take(&record).await?,
+            };
+            match next {
+                Next::GoOn => {}
+                Next::Done => return Ok(()),
+                Next::Answer(answer) => {
+                    turn.asked += 1;
+                    if turn.asked > MOST_REQUESTS {
+                        return Err(asked_too_often().into());
+                    }
+                    self.handle.send(answer).await.map_err(lost)?;
+                }
+            }
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Records what the agent tells, in the words of this trace.
+    async fn take(&mut self, record: &Record) -> Result<Next, TurnError> {
+        let mut payload = record.payload.clone();
+        let said_in = payload.turn_id().cloned();
+        let is_own = said_in.as_deref() == Some(self.own.as_str());
+        payload.rename_turn(self.own.as_str(), &self.id);
+        let mut next = Next::GoOn;
+        match &mut payload {
+            // The session has said so already, or will.
+            Payload::TurnStarted(_) | Payload::UserMessage(_) if is_own => return Ok(Next::GoOn),
+            Payload::TurnCompleted(_) if is_own => return Ok(Next::Done),
+            Payload::TurnFailed(failed) if is_own => return Err(TurnError::Run(failed.error.clone())),
+            Payload::AssistantMessage(message) => {
+                let begun = said_in.as_deref().and_then(|turn| self.begun.remove(&TurnId::from(turn)));
+                message.started_us = message.started_us.or(begun);
+            }
+            _ => {}
+        }
+        match &record.payload {
+            Payload::ToolInvoked(call) if call.target_type.as_deref() == Some("client") => {
+                next = Next::Answer(self.carry_out(call).await?);
+            }
+            Payload::InterruptRaised(question) => next = Next::Answer(self.approve(question)?),
+            _ => {}
+        }
+        match &record.execution {
+            Some(execution) if execution.kind == ExecutionKind::Workflow || execution.parent.is_some() => {
+                self.recorder.emit_within(execution.clone(), payload);
+            }
+            _ => self.recorder.emit(payload),
+        }
+        Ok(next)
+    }
+
+    /// The client carries a call out, as the test says.
+    async fn carry_out(&mut self, call: &ToolInvocation) -> Result<Told, TurnError> {
+        let arguments = call.input.clone().unwrap_or(Value::Null);
+        let asked = ClientCall { id: &call.tool_call_id, name: &call.tool_name, arguments: &arguments };
+        let reply = client_tools::answer(asked, self.script, self.http, self.limits).await?;
+        let result = match reply {
+            ToolReply::Content(output) => Ok(output),
+            ToolReply::Error(message) => Err(ToolFailure::business(ErrorCode::ExecutionFailed, message)),
+        };
+        Ok(Told::OperationDone { at: address(&call.turn_id, &call.tool_call_id), result })
+    }
+
+    /// A person says whether a call may be made, as the test says.
+    fn approve(&mut self, question: &InterruptRaised) -> Result<Told, Failure> {
+        let tool = question.value.get("toolName").and_then(Value::as_str);
+        let asked =
+            AskedInterrupt { reason: question.reason.as_deref(), message: question.message.as_deref(), tool };
+        let Some(reply) = self.script.interrupt_reply(&asked) else {
+            return Err(unanswered_interrupt(&asked, &question.value));
+        };
+        let verdict = match reply {
+            InterruptReply::Resolved(payload) => ApprovalVerdict::read(&payload)
+                .map_err(|wrong| Failure::new(FailureKind::TestError, wrong))?,
+            InterruptReply::Cancelled => {
+                ApprovalVerdict::Declined { reason: "the user did not answer".to_string() }
+            }
+        };
+        Ok(Told::Approval { at: address(&question.turn_id, &question.interrupt_id), verdict })
+    }
+}
+
+/// The first attempt at a call: who answers a call does not leave it to be tried again.
+fn address(turn: &Arc<str>, call: &Arc<str>) -> OperationAddress {
+    OperationAddress { turn: TurnId(turn.clone()), call: CallId(call.clone()), attempt: 1 }
+}
+
+fn lost(error: HostError) -> Failure {
+    Failure::new(FailureKind::AgentError, error.to_string())
+}
+
+impl AgentSession for Session {
+    fn conversation_id(&self) -> Arc<str> {
+        self.id.clone()
+    }
+
+    fn say<'a>(
+        &'a mut self,
+        input: Input<'a>,
+        recorder: &'a mut Recorder,
+    ) -> Pending<'a, Result<(), TurnError>> {
+        Box::pin(self.hold_turn(input, recorder))
+    }
+}

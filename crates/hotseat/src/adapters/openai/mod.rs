@@ -1,0 +1,373 @@
+//! OpenAI-compatible chat completions: one POST a model reply, answered by a stream of chunks or by a whole completion.
+//!
+//! One turn takes several requests where the agent calls tools that the test offers: they are answered from the
+//! script of the turn until the agent has nothing left to wait for. Calls of other tools are the server's own affair:
+//! they are recorded, never answered, and left out of the history.
+
+mod content;
+mod reading;
+
+use std::sync::Arc;
+
+use hotseat_trace::{Failure, FailureKind, Origin};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, Response, Url};
+use serde_json::{Map, Number, Value, json};
+
+use self::reading::{Call, Reading, Reply};
+use super::client_tools::{self, ClientCall};
+use super::http::{self, BodyError, Http, Outgoing};
+use super::sse::{self, Decoder};
+use super::telling::{Telling, text_of_output};
+use super::template::{Given, Values, fill_json};
+use super::{
+    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt,
+};
+use crate::session::{Message, Recorder, ToolReply, TurnScript, media};
+
+/// An agent behind chat completions, and what every request to it carries.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Where requests are posted.
+    pub endpoint: Url,
+    /// Headers of every request.
+    pub headers: HeaderMap,
+    /// The model, in the server's words.
+    pub model: String,
+    /// The system message.
+    pub system: Option<String>,
+    /// Whether replies are streamed.
+    pub stream: bool,
+    /// The temperature.
+    pub temperature: Option<Number>,
+    /// Further members of the body.
+    pub body: Map<String, Value>,
+    /// Which part of the conversation a request carries.
+    pub history: History,
+    /// Id of the conversation; a fresh one where it is not given.
+    pub conversation_id: Option<String>,
+    /// Whether everything received is kept in the trace.
+    pub keep_raw: bool,
+}
+
+/// Which part of the conversation a request carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// All of it.
+    Full,
+    /// What the server has not been told yet.
+    Delta,
+}
+
+/// A conversation with an agent behind chat completions.
+pub struct Session {
+    http: Arc<Http>,
+    target: Target,
+    conversation_id: Arc<str>,
+    messages: Vec<Value>,
+    /// How many of the messages the server knows.
+    known: usize,
+    requests: usize,
+    turns: usize,
+    /// What a case wants of the server in this turn.
+    options: Option<Value>,
+}
+
+impl Session {
+    /// Opens a conversation. Nothing is sent.
+    pub fn open(http: Arc<Http>, target: Target) -> Self {
+        let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let system = target.system.iter().map(|system| json!({"role": "system", "content": system}));
+        let messages = system.collect();
+        Session {
+            http,
+            target,
+            conversation_id: id.into(),
+            messages,
+            known: 0,
+            requests: 0,
+            turns: 0,
+            options: None,
+        }
+    }
+
+    async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
+        let Input { turn_id, text, content, options, script, limits, .. } = input;
+        self.turns += 1;
+        self.options = options.cloned();
+        let said = if media(content).next().is_some() { content::parts(content)? } else { json!(text) };
+        self.messages.push(json!({"role": "user", "content": said}));
+        let mut telling = Telling::new(turn_id, recorder);
+        for _ in 0..MOST_REQUESTS {
+            let reply = self.ask(script, limits, &mut telling).await?;
+            let answered = self.answer(reply, script, limits, &mut telling).await?;
+            if !answered {
+                telling.told()?;
+                return Ok(());
+            }
+        }
+        Err(asked_too_often().into())
+    }
+
+    /// One request and its reply, to the end.
+    async fn ask(
+        &mut self,
+        script: &TurnScript,
+        limits: Limits,
+        telling: &mut Telling<'_>,
+    ) -> Result<Reply, TurnError> {
+        self.requests += 1;
+        let run_id: Arc<str> = format!("request-{}", self.requests).into();
+        let mut headers = self.target.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accept = if self.target.stream { "text/event-stream" } else { "application/json" };
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        let outgoing = Outgoing {
+            method: Method::POST,
+            url: &self.target.endpoint,
+            headers,
+            body: Some(self.body(script)),
+            address_key: "target.base_url",
+        };
+        let mut response = self.http.send(outgoing, limits).await?;
+        telling.run_started(&run_id);
+
+        let mut reading = Reading::new(self.target.keep_raw);
+        let read = match Form::of(&response) {
+            // What decides is what the server sends: some stream whatever is asked for, and some never do.
+            Form::Stream => read_stream(&mut response, limits, &mut reading, telling).await,
+            Form::Whole => read_whole(&mut response, limits, &mut reading, telling).await,
+            Form::Other(failure) => {
+                let rest = http::rest_of_body(&mut response, 4096, limits.in_grace()).await;
+                let detail = rest.map(|body| http::shown_body(&body)).unwrap_or_default();
+                Err(failure.with_detail(detail).into())
+            }
+        };
+        // What came before a fault is kept, and what else is wrong at its end no longer matters.
+        let reply = reading.reply(telling);
+        read?;
+        let reply = reply?;
+        telling.run_finished(&run_id, reply.usage.clone(), reply.finish_reason.clone());
+        Ok(reply)
+    }
+
+    /// The body of the next request.
+    fn body(&self, script: &TurnScript) -> Vec<u8> {
+        let messages = match self.target.history {
+            History::Full => &self.messages[..],
+            History::Delta => &self.messages[self.known..],
+        };
+        let mut body = Map::new();
+        let option = |key: &str| self.options.as_ref().and_then(|options| options.get(key));
+        body.insert(
+            "model".to_string(),
+            option("connector").cloned().unwrap_or_else(|| json!(self.target.model)),
+        );
+        body.insert("messages".to_string(), json!(messages));
+        if let Value::Array(tools) = script.tools_as_json()
+            && !tools.is_empty()
+        {
+            let tools = tools.into_iter().map(|tool| json!({"type": "function", "function": tool}));
+            body.insert("tools".to_string(), tools.collect());
+        }
+        if let Some(temperature) = &self.target.temperature {
+            body.insert("temperature".to_string(), json!(temperature));
+        }
+        if let Some(metadata) = option("metadata") {
+            body.insert("metadata".to_string(), metadata.clone());
+        }
+        body.insert("stream".to_string(), json!(self.target.stream));
+        if self.target.stream {
+            body.insert("stream_options".to_string(), json!({"include_usage": true}));
+        }
+        let given = Given::default();
+        let values = Values {
+            message: "",
+            history: &[],
+            conversation_id: Some(&self.conversation_id),
+            turn: self.turns,
+            given: &given,
+        };
+        for (key, value) in &self.target.body {
+            match fill_json(value, &values) {
+                Value::Null => body.shift_remove(key),
+                value => body.insert(key.clone(), value),
+            };
+        }
+        serde_json::to_vec(&body).expect("maps with text keys are JSON")
+    }
+
+    /// Puts a reply into the history and answers the calls that the test can answer. Says whether there were any.
+    async fn answer(
+        &mut self,
+        reply: Reply,
+        script: &mut TurnScript,
+        limits: Limits,
+        telling: &mut Telling<'_>,
+    ) -> Result<bool, TurnError> {
+        let (offered, others): (Vec<&Call>, Vec<&Call>) =
+            reply.calls.iter().partition(|call| script.has_tool(&call.name));
+        if let Some(call) = others.iter().find(|call| !telling.is_answered(&call.trace_id))
+            && reply.finish_reason.as_deref() == Some("tool_calls")
+        {
+            let message = format!(
+                "the agent called tool {} and waits for its result; the test does not offer such a tool (`tools`)",
+                call.name
+            );
+            return Err(Failure::new(FailureKind::TestError, message).into());
+        }
+        let mut message = json!({"role": "assistant", "content": reply.text});
+        if !offered.is_empty() {
+            message["tool_calls"] = offered.iter().map(|call| call.as_sent()).collect();
+        }
+        if !reply.text.is_empty() || !offered.is_empty() {
+            self.messages.push(message);
+        }
+        self.known = self.messages.len();
+        for call in &offered {
+            let arguments = call.arguments.value();
+            let asked = ClientCall { id: &call.id, name: &call.name, arguments: &arguments };
+            let answer = client_tools::answer(asked, script, &self.http, limits).await?;
+            let content = match &answer {
+                ToolReply::Content(output) => text_of_output(output),
+                ToolReply::Error(message) => message.clone(),
+            };
+            self.messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": content}));
+            telling.result(&call.trace_id, answer, Origin::Client);
+        }
+        Ok(!offered.is_empty())
+    }
+}
+
+impl AgentSession for Session {
+    fn conversation_id(&self) -> Arc<str> {
+        self.conversation_id.clone()
+    }
+
+    fn carries(&self) -> Carries {
+        Carries { history: true, attachments: true, options: true }
+    }
+
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
+        for message in messages {
+            self.messages.push(content::message(message)?);
+        }
+        Ok(())
+    }
+
+    fn say<'a>(
+        &'a mut self,
+        input: Input<'a>,
+        recorder: &'a mut Recorder,
+    ) -> Pending<'a, Result<(), TurnError>> {
+        Box::pin(self.hold_turn(input, recorder))
+    }
+}
+
+/// In which form a reply comes.
+enum Form {
+    Stream,
+    Whole,
+    Other(Failure),
+}
+
+impl Form {
+    fn of(response: &Response) -> Form {
+        let failed = |message: String| Form::Other(Failure::new(FailureKind::ProtocolError, message));
+        let encoding = http::bare_header(response, "content-encoding");
+        if !matches!(encoding.as_str(), "" | "identity") {
+            return failed(format!("the answer is encoded as {encoding}, which was not asked for"));
+        }
+        match http::bare_header(response, "content-type").as_str() {
+            "text/event-stream" => Form::Stream,
+            "application/json" => Form::Whole,
+            other => {
+                let other = if other.is_empty() { "no content type" } else { other };
+                failed(format!(
+                    "HTTP {} with {other} is neither a completion (application/json) nor a stream of chunks (text/event-stream)",
+                    response.status()
+                ))
+            }
+        }
+    }
+}
+
+/// Reads chunks until the stream says that it is done.
+async fn read_stream(
+    response: &mut Response,
+    limits: Limits,
+    reading: &mut Reading,
+    telling: &mut Telling<'_>,
+) -> Result<(), TurnError> {
+    let mut decoder = Decoder::default();
+    loop {
+        let bytes = match http::next_bytes(response, limits).await {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Err(cut(reading, &decoder, None).into()),
+            Err(BodyError::Deadline) => return Err(TurnError::Deadline),
+            Err(BodyError::Silent) => return Err(http::silent(limits.idle).into()),
+            Err(BodyError::Broken(words)) => return Err(cut(reading, &decoder, Some(&words)).into()),
+        };
+        let mut wrong = None;
+        let fed = decoder.feed(&bytes, |data| {
+            if wrong.is_none() && !reading.is_done() {
+                wrong = reading.chunk(&data, telling).err();
+            }
+        });
+        if let Some(error) = wrong {
+            return Err(error);
+        }
+        if fed.is_err() {
+            let message = format!("a chunk is longer than {} bytes", sse::MAX_EVENT);
+            return Err(Failure::new(FailureKind::ProtocolError, message).into());
+        }
+        if reading.is_done() {
+            // The connection can be used again once its end was read; that must come soon or not at all.
+            while let Ok(Some(_)) = http::next_bytes(response, limits.in_grace()).await {}
+            return Ok(());
+        }
+    }
+}
+
+/// Reads a whole completion.
+async fn read_whole(
+    response: &mut Response,
+    limits: Limits,
+    reading: &mut Reading,
+    telling: &mut Telling<'_>,
+) -> Result<(), TurnError> {
+    let body = http::rest_of_body(response, sse::MAX_EVENT, limits).await.map_err(|error| match error {
+        BodyError::Deadline => TurnError::Deadline,
+        BodyError::Silent => http::silent(limits.idle).into(),
+        BodyError::Broken(words) => {
+            let message = format!("the connection broke before the completion was whole ({words})");
+            Failure::new(FailureKind::ProtocolError, message).into()
+        }
+    })?;
+    if body.len() > sse::MAX_EVENT {
+        let message = format!("the completion is longer than {} bytes", sse::MAX_EVENT);
+        return Err(Failure::new(FailureKind::ProtocolError, message).into());
+    }
+    reading.whole(&String::from_utf8_lossy(&body), telling)
+}
+
+/// The failure of a stream that ended without saying so.
+fn cut(reading: &Reading, decoder: &Decoder, broken: Option<&str>) -> Failure {
+    let how = match broken {
+        Some(words) => format!("the connection broke ({words})"),
+        None => "the stream ended".to_string(),
+    };
+    let unfinished = decoder.unfinished();
+    let message = match (reading.chunks(), reading.finish_reason()) {
+        (0, _) if unfinished.is_none() => format!("{how} without a single chunk"),
+        (0, _) => format!("{how} in the middle of its first chunk"),
+        (n, Some(reason)) => {
+            format!("{how} after {n} chunk(s), with finish_reason {reason} and without `[DONE]`")
+        }
+        (n, None) => format!("{how} after {n} chunk(s), without finish_reason and `[DONE]`"),
+    };
+    let detail = unfinished
+        .map(|unfinished| format!("cut in the middle of a chunk: {}", excerpt(&unfinished, 200)))
+        .unwrap_or_default();
+    Failure::new(FailureKind::ProtocolError, message).with_detail(detail)
+}

@@ -1,0 +1,373 @@
+//! Reads a reply, streamed or whole.
+//!
+//! Servers differ in how they number the pieces of tool calls. A piece belongs to the call of its index, unless it
+//! brings another id; without an index to the call of its id; without either it begins a call if it has a name, and
+//! continues the last one if not.
+
+use std::sync::Arc;
+
+use hotseat_trace::{ErrorInfo, Failure, FailureKind, Offset, Origin};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::adapters::telling::{Arguments, Telling, output_of_text};
+use crate::adapters::{TurnError, excerpt};
+use crate::session::ToolReply;
+
+/// A chunk of a stream, or a whole completion.
+#[derive(Debug, Deserialize)]
+struct Chunk {
+    choices: Option<Vec<Choice>>,
+    usage: Option<Value>,
+    error: Option<Value>,
+    awaiting_input: Option<bool>,
+    input_hint: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    index: Option<u64>,
+    delta: Option<WireMessage>,
+    message: Option<WireMessage>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WireMessage {
+    role: Option<String>,
+    tool_call_id: Option<String>,
+    content: Option<Content>,
+    refusal: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    tool_calls: Option<Vec<WireCall>>,
+    /// The form before tool calls.
+    function_call: Option<Value>,
+    awaiting_input: Option<bool>,
+    input_hint: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+/// A part of a content; those that are no text are passed over.
+#[derive(Debug, Deserialize)]
+struct Part {
+    text: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WireCall {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<Function>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Function {
+    name: Option<String>,
+    /// Text; some servers send the object itself.
+    arguments: Option<Value>,
+}
+
+/// A reply that was read to its end.
+pub(super) struct Reply {
+    pub(super) text: String,
+    pub(super) calls: Vec<Call>,
+    pub(super) usage: Option<Value>,
+    pub(super) finish_reason: Option<Arc<str>>,
+}
+
+/// A tool call of a reply.
+pub(super) struct Call {
+    /// Its id, as results refer to it.
+    pub(super) id: String,
+    /// Its id in the trace.
+    pub(super) trace_id: Arc<str>,
+    pub(super) name: String,
+    pub(super) arguments: Arguments,
+    /// The arguments as they were received.
+    written: String,
+}
+
+impl Call {
+    /// The call as it stands in the history of later requests.
+    pub(super) fn as_sent(&self) -> Value {
+        let arguments = if self.written.trim().is_empty() { "{}" } else { &self.written };
+        json!({"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}})
+    }
+}
+
+/// A tool call that is arriving.
+struct Arriving {
+    index: Option<u64>,
+    id: String,
+    /// Its name and its id in the trace, once the name is known.
+    begun: Option<(String, Arc<str>)>,
+    arguments: String,
+}
+
+/// Reads one reply.
+pub(super) struct Reading {
+    keep_raw: bool,
+    chunks: u64,
+    text: String,
+    text_began: Option<Offset>,
+    reasoning: String,
+    calls: Vec<Arriving>,
+    finish_reason: Option<Arc<str>>,
+    usage: Option<Value>,
+    awaiting: Option<bool>,
+    hint: Option<String>,
+    has_choice: bool,
+    done: bool,
+}
+
+impl Reading {
+    pub(super) fn new(keep_raw: bool) -> Self {
+        Reading {
+            keep_raw,
+            chunks: 0,
+            text: String::new(),
+            text_began: None,
+            reasoning: String::new(),
+            calls: Vec::new(),
+            finish_reason: None,
+            usage: None,
+            awaiting: None,
+            hint: None,
+            has_choice: false,
+            done: false,
+        }
+    }
+
+    /// Whether the server said that the reply is over.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// How many chunks have come.
+    pub(super) fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// Why the reply ends, as far as that is known.
+    pub(super) fn finish_reason(&self) -> Option<&str> {
+        self.finish_reason.as_deref()
+    }
+
+    /// Takes in the data of the next event of a stream.
+    pub(super) fn chunk(&mut self, data: &str, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        if data.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        self.chunks += 1;
+        self.take_in(data, &format!("chunk {}", self.chunks), telling)
+    }
+
+    /// Takes in a whole completion.
+    pub(super) fn whole(&mut self, body: &str, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        self.take_in(body, "the answer", telling)?;
+        self.done = true;
+        Ok(())
+    }
+
+    fn take_in(&mut self, data: &str, what: &str, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        if self.keep_raw {
+            let received = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
+            telling.raw(received);
+        }
+        let chunk: Chunk = serde_json::from_str(data).map_err(|error| {
+            let words = if error.is_data() { "is not a chat completion" } else { "is not JSON" };
+            protocol_error(format!("{what} {words} ({error}): {}", excerpt(data, 200)))
+        })?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            let error = error_info(&error);
+            telling.run_failed(&error);
+            return Err(TurnError::Run(error));
+        }
+        // Where several chunks have figures, each has the total so far.
+        self.usage = chunk.usage.filter(|usage| !usage.is_null()).or(self.usage.take());
+        self.awaiting = chunk.awaiting_input.or(self.awaiting);
+        self.hint = chunk.input_hint.or(self.hint.take());
+        // Further choices are other replies, which nobody asked for.
+        let choices = chunk.choices.unwrap_or_default().into_iter();
+        for choice in choices.filter(|choice| choice.index.unwrap_or(0) == 0) {
+            self.has_choice = true;
+            if let Some(message) = choice.delta.or(choice.message) {
+                self.message(message, what, telling)?;
+            }
+            let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
+            self.finish_reason = reason.map(Arc::from).or(self.finish_reason.take());
+        }
+        Ok(())
+    }
+
+    fn message(
+        &mut self,
+        message: WireMessage,
+        what: &str,
+        telling: &mut Telling<'_>,
+    ) -> Result<(), TurnError> {
+        if message.function_call.is_some_and(|call| !call.is_null()) {
+            let message = format!("{what} has a `function_call`, the form before `tool_calls`");
+            return Err(protocol_error(message));
+        }
+        self.awaiting = message.awaiting_input.or(self.awaiting);
+        self.hint = message.input_hint.or(self.hint.take());
+        self.reasoning.extend(message.reasoning_content.or(message.reasoning));
+        let content =
+            message.content.map(Content::text).into_iter().chain(message.refusal).collect::<String>();
+        match (message.role.as_deref(), message.tool_call_id) {
+            // A server that runs its tools itself may tell what they returned.
+            (Some("tool"), Some(id)) => self.result(&id, content, telling)?,
+            _ if content.is_empty() => {}
+            _ => {
+                self.text_began.get_or_insert_with(|| telling.now());
+                self.text.push_str(&content);
+            }
+        }
+        for call in message.tool_calls.into_iter().flatten() {
+            self.call(call, telling);
+        }
+        Ok(())
+    }
+
+    /// The result of a call that the server has answered itself.
+    fn result(&mut self, id: &str, content: String, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        let call = self.calls.iter().rfind(|call| call.id == id).and_then(|call| call.begun.as_ref());
+        let Some((_, trace_id)) = call else {
+            return Err(protocol_error(format!("a result of tool call {id}, which was never announced")));
+        };
+        let trace_id = trace_id.clone();
+        telling.result(&trace_id, ToolReply::Content(output_of_text(content)), Origin::Stream);
+        Ok(())
+    }
+
+    fn call(&mut self, wire: WireCall, telling: &mut Telling<'_>) {
+        let id = wire.id.unwrap_or_default();
+        let (name, arguments) = match wire.function {
+            Some(function) => {
+                (function.name.unwrap_or_default(), function.arguments.map(text_of).unwrap_or_default())
+            }
+            None => (String::new(), String::new()),
+        };
+        let place = self.place(wire.index, &id, &name);
+        let call = &mut self.calls[place];
+        if call.begun.is_none() && !name.is_empty() {
+            // A call counts from its name on, also if the stream is cut before its arguments are whole.
+            let began = telling.now();
+            call.begun = Some((name.clone(), telling.call(&call.id, &name, Some(began))));
+        }
+        call.arguments.push_str(&arguments);
+    }
+
+    /// The place of the call that a piece belongs to; a new one if it begins one.
+    fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
+        let known = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
+            None if name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let same = known.filter(|place| {
+            let call = &self.calls[*place];
+            id.is_empty() || call.id.is_empty() || call.id == id
+        });
+        if let Some(place) = same {
+            if self.calls[place].id.is_empty() {
+                self.calls[place].id = id.to_owned();
+            }
+            return place;
+        }
+        self.calls.push(Arriving { index, id: id.to_owned(), begun: None, arguments: String::new() });
+        self.calls.len() - 1
+    }
+
+    /// Records what has come that was not recorded yet, and returns the reply.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(super) fn reply(self, telling: &mut Telling<'_>) -> Result<Reply, TurnError> {
+        telling.reasoning(self.reasoning);
+        telling.message(self.text.clone(), self.text_began, !self.calls.is_empty());
+        let mut calls: Vec<Call> = Vec::new();
+        let mut nameless = None;
+        for arriving in self.calls {
+            let Some((name, trace_id)) = arriving.begun else {
+                nameless = Some(arriving.arguments);
+                continue;
+            };
+            let arguments = Arguments::of_text(arriving.arguments.clone());
+            telling.arguments(&trace_id, arguments.clone());
+            // Results refer to calls by their ids, so each needs one of its own.
+            let is_usable = !arriving.id.is_empty() && !calls.iter().any(|call| call.id == arriving.id);
+            let id = if is_usable { arriving.id } else { trace_id.to_string() };
+            calls.push(Call { id, trace_id, name, arguments, written: arriving.arguments });
+        }
+        if let Some(awaiting) = self.awaiting {
+            telling.awaiting(awaiting, self.hint);
+        }
+        if let Some(arguments) = nameless {
+            let message = format!("a tool call has no name; its arguments are {}", excerpt(&arguments, 200));
+            return Err(protocol_error(message));
+        }
+        if !self.has_choice {
+            return Err(protocol_error("the reply holds no choice (`choices`)".to_string()));
+        }
+        match self.finish_reason.as_deref() {
+            Some("error") => {
+                let message = "the reply ends with finish_reason error".to_string();
+                let error = ErrorInfo { code: Some("error".to_string()), message, retriable: None };
+                telling.run_failed(&error);
+                return Err(TurnError::Run(error));
+            }
+            Some("length") => telling.note("the reply was cut at its token limit (finish_reason length)"),
+            Some("content_filter") => {
+                telling.note("the reply was stopped by a content filter (finish_reason content_filter)");
+            }
+            Some(_) | None => {}
+        }
+        Ok(Reply { text: self.text, calls, usage: self.usage, finish_reason: self.finish_reason })
+    }
+}
+
+impl Content {
+    fn text(self) -> String {
+        match self {
+            Content::Text(text) => text,
+            Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+        }
+    }
+}
+
+fn text_of(arguments: Value) -> String {
+    match arguments {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        arguments => arguments.to_string(),
+    }
+}
+
+fn protocol_error(message: String) -> TurnError {
+    Failure::new(FailureKind::ProtocolError, message).into()
+}
+
+/// An error in the words of the server: a text, or an object with a `message` and maybe a `code` or `type`.
+fn error_info(error: &Value) -> ErrorInfo {
+    let text = |key: &str| match error.get(key) {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    let message = match error {
+        Value::String(text) => text.clone(),
+        other => text("message").unwrap_or_else(|| other.to_string()),
+    };
+    ErrorInfo { code: text("code").or_else(|| text("type")), message, retriable: None }
+}

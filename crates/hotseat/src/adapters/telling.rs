@@ -1,0 +1,228 @@
+//! What an agent says and does in a turn, recorded in the same way by every adapter whose protocol has no events of
+//! its own for it.
+
+use std::sync::Arc;
+
+use hotseat_trace::{
+    AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AwaitingInput, ErrorInfo, Failure,
+    FailureKind, Note, Offset, Origin, Raw, ReasoningMessage, StateSnapshot, ToolArguments, ToolCompleted,
+    ToolFailed, ToolInvoked,
+};
+use serde_json::Value;
+
+use crate::session::{Recorder, ToolReply};
+
+/// Records what an agent says and does in one turn.
+pub(super) struct Telling<'a> {
+    turn_id: Arc<str>,
+    recorder: &'a mut Recorder,
+    /// What it has said so far, message by message.
+    said: Vec<String>,
+    /// Whether it has called a tool.
+    called: bool,
+}
+
+/// The arguments of a call as they were received.
+#[derive(Clone)]
+pub(super) enum Arguments {
+    /// None were given.
+    None,
+    Json(Value),
+    /// What should have been JSON and is not.
+    Broken(String),
+}
+
+impl<'a> Telling<'a> {
+    pub(super) fn new(turn_id: Arc<str>, recorder: &'a mut Recorder) -> Self {
+        Telling { turn_id, recorder, said: Vec::new(), called: false }
+    }
+
+    pub(super) fn now(&self) -> Offset {
+        self.recorder.now()
+    }
+
+    pub(super) fn raw(&mut self, event: Value) {
+        self.recorder.emit(Raw { turn_id: self.turn_id.clone(), event });
+    }
+
+    pub(super) fn run_started(&mut self, run_id: &Arc<str>) {
+        let turn_id = self.turn_id.clone();
+        self.recorder.emit(AgentRunStarted { turn_id, run_id: run_id.clone(), protocol_version: None });
+    }
+
+    pub(super) fn run_finished(
+        &mut self,
+        run_id: &Arc<str>,
+        usage: Option<Value>,
+        finish_reason: Option<Arc<str>>,
+    ) {
+        self.recorder.emit(AgentRunFinished {
+            turn_id: self.turn_id.clone(),
+            run_id: run_id.clone(),
+            outcome: "success".into(),
+            result: None,
+            usage,
+            finish_reason,
+        });
+    }
+
+    /// Records an error that the agent told of itself.
+    pub(super) fn run_failed(&mut self, error: &ErrorInfo) {
+        self.recorder.emit(AgentRunFailed { turn_id: self.turn_id.clone(), error: error.clone() });
+    }
+
+    /// Records a message that began at `started`. An empty one is none.
+    pub(super) fn message(&mut self, content: String, started: Option<Offset>, has_tool_use: bool) {
+        if content.is_empty() {
+            return;
+        }
+        self.said.push(content.clone());
+        self.recorder.emit(AssistantMessage {
+            turn_id: self.turn_id.clone(),
+            message_id: uuid::Uuid::new_v4().to_string().into(),
+            content,
+            has_tool_use,
+            started_us: started,
+            origin: Origin::Stream,
+            subagent: None,
+        });
+    }
+
+    pub(super) fn reasoning(&mut self, content: String) {
+        if content.is_empty() {
+            return;
+        }
+        let message_id = uuid::Uuid::new_v4().to_string().into();
+        let turn_id = self.turn_id.clone();
+        self.recorder.emit(ReasoningMessage { turn_id, message_id, content, subagent: None });
+    }
+
+    /// Records that a call began, and returns its id in the trace: the agent's, unless an earlier call has it.
+    pub(super) fn call(&mut self, id: &str, name: &str, started: Option<Offset>) -> Arc<str> {
+        self.called = true;
+        let known = |id: &str| self.recorder.conversation().call(id).is_some();
+        let mut tool_call_id = if id.is_empty() { "call".to_string() } else { id.to_string() };
+        let mut number = 1;
+        while known(&tool_call_id) {
+            number += 1;
+            tool_call_id = format!("{}#{number}", if id.is_empty() { "call" } else { id });
+        }
+        let tool_call_id: Arc<str> = tool_call_id.into();
+        self.recorder.emit(ToolInvoked {
+            turn_id: self.turn_id.clone(),
+            tool_call_id: tool_call_id.clone(),
+            tool_name: name.into(),
+            target_type: None,
+            target_id: None,
+            r#async: false,
+            input: None,
+            started_us: started,
+            origin: Origin::Stream,
+            subagent: None,
+        });
+        tool_call_id
+    }
+
+    pub(super) fn arguments(&mut self, tool_call_id: &Arc<str>, arguments: Arguments) {
+        let (input, text) = match arguments {
+            Arguments::None => return,
+            Arguments::Json(input) => (Some(input), None),
+            Arguments::Broken(text) => {
+                self.note(format!("the arguments of tool call {tool_call_id} are not JSON"));
+                (None, Some(text))
+            }
+        };
+        let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
+        self.recorder.emit(ToolArguments { turn_id, tool_call_id, input, text });
+    }
+
+    pub(super) fn result(&mut self, tool_call_id: &Arc<str>, reply: ToolReply, origin: Origin) {
+        let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
+        match reply {
+            ToolReply::Content(output) => {
+                self.recorder.emit(ToolCompleted { turn_id, tool_call_id, output, origin });
+            }
+            ToolReply::Error(message) => {
+                let error = ErrorInfo { code: None, message, retriable: None };
+                self.recorder.emit(ToolFailed { turn_id, tool_call_id, error, origin });
+            }
+        }
+    }
+
+    /// Whether a call has a result.
+    pub(super) fn is_answered(&self, tool_call_id: &str) -> bool {
+        self.recorder.conversation().call(tool_call_id).is_some_and(|call| call.result.is_some())
+    }
+
+    pub(super) fn awaiting(&mut self, awaiting: bool, hint: Option<String>) {
+        self.recorder.emit(AwaitingInput { turn_id: self.turn_id.clone(), awaiting, hint });
+    }
+
+    pub(super) fn state(&mut self, state: Value) {
+        self.recorder.emit(StateSnapshot { turn_id: self.turn_id.clone(), state });
+    }
+
+    pub(super) fn note(&mut self, message: impl Into<String>) {
+        let (turn_id, message) = (self.turn_id.clone(), message.into());
+        self.recorder.emit(Note { turn_id, message, event: None });
+    }
+
+    /// What the agent has said in this turn.
+    ///
+    /// # Errors
+    /// When that is nothing, and it has not called a tool either: an answer that is empty is none.
+    pub(super) fn told(self) -> Result<Vec<String>, Failure> {
+        if self.said.is_empty() && !self.called {
+            let message = "the agent answered with nothing: no text and no tool call";
+            return Err(Failure::new(FailureKind::ProtocolError, message));
+        }
+        Ok(self.said)
+    }
+}
+
+impl Arguments {
+    /// Arguments that were received as text. No text at all is none.
+    pub(super) fn of_text(text: String) -> Self {
+        if text.trim().is_empty() {
+            return Arguments::None;
+        }
+        match serde_json::from_str(&text) {
+            Ok(value) => Arguments::Json(value),
+            Err(_) => Arguments::Broken(text),
+        }
+    }
+
+    /// Arguments that were received as JSON, or as JSON in a text.
+    pub(super) fn of_json(value: Value) -> Self {
+        match value {
+            Value::Null => Arguments::None,
+            Value::String(text) => Arguments::of_text(text),
+            value => Arguments::Json(value),
+        }
+    }
+
+    /// The arguments as checks and scripted answers see them.
+    pub(super) fn value(&self) -> Value {
+        match self {
+            Arguments::None => Value::Null,
+            Arguments::Json(value) => value.clone(),
+            Arguments::Broken(text) => Value::String(text.clone()),
+        }
+    }
+}
+
+/// A result that was received as text: JSON where it is an object or a list, otherwise the text as it is.
+pub(super) fn output_of_text(text: String) -> Value {
+    match serde_json::from_str(&text) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+        Ok(_) | Err(_) => Value::String(text),
+    }
+}
+
+/// A result as the text that goes over a wire that knows only text.
+pub(super) fn text_of_output(output: &Value) -> String {
+    match output {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,151 @@
+//! An agent as the project file describes it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::shape::TARGET;
+use super::start::Start;
+use super::target::{BoundTarget, Kind};
+use crate::cases::{Block, Case, Environment, Inherited, Variables, interpolate, millis, references};
+use crate::session::{Redactor, Timeouts};
+use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
+
+/// An agent: the one under `target`, or one of `agents`.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// Its name; none for the one that is written out under `target`.
+    pub name: Option<Arc<str>>,
+    /// Suites below this folder test it.
+    pub folder: Option<PathBuf>,
+    /// What is asserted of every case and turn with it.
+    pub inherited: Inherited,
+    /// How it is started, if Hotseat is to start it.
+    pub start: Option<Start>,
+    /// How long it may take.
+    pub timeouts: Timeouts,
+    /// Whether its settings use variables that hooks give, so that it differs from case to case.
+    pub varies: bool,
+    /// What keeps it from being used, although nothing is wrong with the file: variables that are not set.
+    unset: Vec<Diagnostic>,
+    /// What of a case it is told.
+    hears: Vec<&'static str>,
+    root: PathBuf,
+    source: Arc<Source>,
+    node: Node,
+}
+
+impl Agent {
+    /// Reads an agent whose shape was checked.
+    pub(super) fn read(
+        name: Option<&str>,
+        node: &Node,
+        source: &Arc<Source>,
+        root: &Path,
+        environment: &Environment,
+        mistakes: &mut Diagnostics,
+    ) -> Agent {
+        // Variables of the environment are filled in now; those of hooks when a case has them. One that is not set
+        // matters only where the agent is used.
+        let mut filled = node.clone();
+        let (given, none) = (BTreeMap::new(), Redactor::default());
+        let variables = Variables { environment, given: &given, more_to_come: true, redactor: &none };
+        let mut unset = Diagnostics::new();
+        interpolate(&mut filled, &document::Kind::Tagged(&TARGET), variables, source, &mut unset);
+        let unset: Vec<Diagnostic> = unset.into_iter().collect();
+
+        let shape = TARGET.shape_of(node).expect("the shape was checked");
+        let map = Map::of(&filled, source, shape).expect("the shape was checked");
+        let inherited = Inherited {
+            case: Block::read(map.get("assert"), mistakes),
+            turn: Block::read(map.get("turn_assert"), mistakes),
+        };
+        let has_start = shape.field("start").is_some() && unset.is_empty();
+        let start = if has_start { Start::read(&map, root, mistakes) } else { None };
+        if let (None, Some(place)) = (name, map.key_place("folder")) {
+            mistakes.push(Diagnostic::new("`folder` goes with one of `agents`").at(place));
+        }
+        // What variables of hooks will be filled in to is looked at then.
+        if unset.is_empty() && !says_variable(&filled) {
+            BoundTarget::read(&map, root, environment, mistakes);
+        }
+        let limit = |key: &str, default: u64| map.integer(key).map_or(Duration::from_millis(default), millis);
+        Agent {
+            name: name.map(Arc::from),
+            folder: map.text("folder").map(|folder| root.join(folder)),
+            inherited,
+            start,
+            timeouts: Timeouts {
+                turn: limit("timeout_ms", 120_000),
+                idle: limit("idle_timeout_ms", 60_000),
+                case: None,
+            },
+            varies: varies(node),
+            unset,
+            hears: Kind::of(shape).hears(node),
+            root: root.to_path_buf(),
+            source: source.clone(),
+            node: node.clone(),
+        }
+    }
+
+    /// What keeps it from being used.
+    pub fn unset(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.unset.iter()
+    }
+
+    /// The agent with its variables filled in.
+    ///
+    /// # Errors
+    /// Variables that are not defined, and whatever is wrong with what they were filled in to.
+    pub fn bind(&self, variables: Variables<'_>) -> Result<BoundTarget, Diagnostics> {
+        let mut node = self.node.clone();
+        let mut mistakes = Diagnostics::new();
+        interpolate(&mut node, &document::Kind::Tagged(&TARGET), variables, &self.source, &mut mistakes);
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let shape = TARGET.shape_of(&node).expect("the shape was checked");
+        let map = Map::of(&node, &self.source, shape).expect("the shape was checked");
+        let bound = BoundTarget::read(&map, &self.root, variables.environment, &mut mistakes);
+        match (bound, mistakes.is_empty()) {
+            (Some(target), true) => Ok(target),
+            _ => Err(mistakes),
+        }
+    }
+
+    /// What a case wants this agent to be told although it has no way to hear it.
+    pub fn deaf_to(&self, case: &Case) -> Option<Diagnostic> {
+        let wanted = [
+            ("threadId", case.target.thread_id.is_some()),
+            ("state", case.target.state.is_some()),
+            ("context", case.target.context.is_some()),
+            ("forwardedProps", case.target.forwarded_props.is_some()),
+            ("tools", !case.target.tools.is_empty()),
+        ];
+        let (key, _) = wanted.into_iter().find(|(key, wanted)| *wanted && !self.hears.contains(key))?;
+        let message = format!("this case gives `{key}`, which its agent is never told");
+        let help = "an agent that is reached by a template is told what the template says, for instance `{{conversation_id}}` for `threadId`";
+        Some(Diagnostic::new(message).at(case.place.clone()).help(help))
+    }
+}
+
+/// Whether texts below a node have variables that are still to be filled in.
+fn says_variable(node: &Node) -> bool {
+    any_text(node, &|text| text.contains("${"))
+}
+
+/// Whether texts below a node use variables that hooks give.
+fn varies(node: &Node) -> bool {
+    any_text(node, &|text| !references(text).iter().all(|(_, environment)| *environment))
+}
+
+fn any_text(node: &Node, fits: &impl Fn(&str) -> bool) -> bool {
+    match &node.value {
+        Value::String(text) => fits(text),
+        Value::List(nodes) => nodes.iter().any(|node| any_text(node, fits)),
+        Value::Map(entries) => entries.iter().any(|entry| any_text(&entry.value, fits)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

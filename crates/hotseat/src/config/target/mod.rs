@@ -1,0 +1,252 @@
+//! The target: the agent under test, as the project file describes it. One file a kind.
+
+mod ag_ui;
+mod command;
+mod embedded;
+mod http;
+mod openai;
+mod parts;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::adapters::http::{Http, without_credentials};
+use crate::adapters::template::{Placeholder, placeholders};
+use crate::adapters::{self, AgentSession};
+use crate::cases::{CaseTarget, client_tools};
+use crate::session::ClientTool;
+use hotseat_document::{Diagnostics, Map, Node, Shape, Value as NodeValue};
+
+use super::shape::{AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET};
+
+/// A target with its variables filled in.
+#[derive(Debug, Clone)]
+pub struct BoundTarget {
+    /// How the agent is reached.
+    pub target: Target,
+    /// Client-side tools that are offered to the agent.
+    pub tools: Vec<ClientTool>,
+    /// Values that must not appear anywhere, with their names.
+    pub secrets: Vec<(String, String)>,
+}
+
+/// How an agent is reached: what its adapter is told.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// By AG-UI.
+    AgUi(adapters::ag_ui::Target),
+    /// By chat completions.
+    OpenAi(adapters::openai::Target),
+    /// By an HTTP interface of its own.
+    Http(adapters::http_agent::Target),
+    /// As a program.
+    Command(adapters::command::Target),
+    /// In this process.
+    Embedded(adapters::embedded::Target),
+}
+
+/// The kinds of targets, as the shapes tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    AgUi,
+    OpenAi,
+    Http,
+    Command,
+    Embedded,
+}
+
+/// What a case can tell an agent, by the keys of the case.
+const EVERYTHING: [&str; 5] = ["threadId", "state", "context", "forwardedProps", "tools"];
+
+/// What adapters reach agents with.
+#[derive(Debug, Clone)]
+pub struct Means {
+    /// The clients of HTTP.
+    pub http: Arc<Http>,
+    /// The environment of programs.
+    pub environment: Arc<BTreeMap<String, String>>,
+    /// Whether events keep what the adapter received.
+    pub keep_raw: bool,
+}
+
+impl Kind {
+    pub(super) fn of(shape: &'static Shape) -> Kind {
+        let kinds = [
+            (&AG_UI_TARGET, Kind::AgUi),
+            (&OPENAI_TARGET, Kind::OpenAi),
+            (&HTTP_TARGET, Kind::Http),
+            (&COMMAND_TARGET, Kind::Command),
+            (&EMBEDDED_TARGET, Kind::Embedded),
+        ];
+        let known = kinds.into_iter().find(|(known, _)| std::ptr::eq(*known, shape));
+        known.map_or(Kind::AgUi, |(_, kind)| kind)
+    }
+
+    /// What of a case an agent of this kind is told, by the keys of the case.
+    pub(super) fn hears(self, node: &Node) -> Vec<&'static str> {
+        let said = |names: &[(&'static str, Placeholder)]| {
+            let found = node_placeholders(node);
+            let names = names.iter().filter(|(_, placeholder)| found.contains(placeholder));
+            names.map(|(name, _)| *name).collect::<Vec<_>>()
+        };
+        let id = ("threadId", Placeholder::ConversationId);
+        let all = [
+            id,
+            ("state", Placeholder::State),
+            ("context", Placeholder::Context),
+            ("forwardedProps", Placeholder::ForwardedProps),
+        ];
+        let is_text = matches!(node.get("speaks").map(|speaks| &speaks.value), Some(NodeValue::String(speaks)) if speaks == "text");
+        match self {
+            Kind::AgUi => EVERYTHING.to_vec(),
+            Kind::Command if !is_text => EVERYTHING.to_vec(),
+            Kind::Http | Kind::Command => said(&all),
+            Kind::OpenAi => [said(&[id]), vec!["forwardedProps", "tools"]].concat(),
+            Kind::Embedded => vec!["threadId", "state", "context", "tools"],
+        }
+    }
+}
+
+/// The placeholders in all texts below a node.
+fn node_placeholders(node: &Node) -> Vec<Placeholder> {
+    match &node.value {
+        NodeValue::String(text) => placeholders(text).unwrap_or_default(),
+        NodeValue::List(nodes) => nodes.iter().flat_map(node_placeholders).collect(),
+        NodeValue::Map(entries) => entries.iter().flat_map(|entry| node_placeholders(&entry.value)).collect(),
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => Vec::new(),
+    }
+}
+
+impl BoundTarget {
+    /// Reads a target whose variables are filled in. `root` is the folder that its paths start from.
+    pub(super) fn read(
+        map: &Map<'_>,
+        root: &Path,
+        environment: &BTreeMap<String, String>,
+        mistakes: &mut Diagnostics,
+    ) -> Option<Self> {
+        let mut secrets = parts::header_secrets(map);
+        let (target, tools) = match Kind::of(map.shape()) {
+            Kind::AgUi => {
+                (ag_ui::read(map, mistakes).map(Target::AgUi), client_tools(map, "tools", mistakes))
+            }
+            Kind::OpenAi => {
+                (openai::read(map, mistakes).map(Target::OpenAi), client_tools(map, "tools", mistakes))
+            }
+            Kind::Http => (http::read(map, mistakes).map(Target::Http), Vec::new()),
+            Kind::Command => {
+                let tools = client_tools(map, "tools", mistakes);
+                (command::read(map, root, &tools, mistakes).map(Target::Command), tools)
+            }
+            Kind::Embedded => {
+                let found = embedded::read(map, root, environment, mistakes);
+                let target = found.map(|(target, own)| {
+                    secrets.extend(own);
+                    Target::Embedded(target)
+                });
+                (target, client_tools(map, "tools", mistakes))
+            }
+        };
+        let target = target?;
+        secrets.extend(target.password().map(|password| ("endpoint password".to_string(), password)));
+        Some(BoundTarget { target, tools, secrets })
+    }
+
+    /// The target as a case wants it.
+    #[must_use]
+    pub fn for_case(mut self, case: &CaseTarget) -> Self {
+        match &mut self.target {
+            Target::AgUi(target) => ag_ui::for_case(target, case),
+            Target::OpenAi(target) => openai::for_case(target, case),
+            Target::Http(target) => target.given = parts::given(case),
+            Target::Command(target) => target.given = parts::given(case),
+            Target::Embedded(target) => embedded::for_case(target, case),
+        }
+        self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
+        self.tools.extend(case.tools.iter().cloned());
+        self
+    }
+
+    /// The address of the target as it may be shown to people.
+    pub fn shown(&self) -> String {
+        match &self.target {
+            Target::AgUi(target) => without_credentials(&target.endpoint),
+            Target::OpenAi(target) => {
+                format!("{} ({})", without_credentials(&target.endpoint), target.model)
+            }
+            Target::Http(target) => match reqwest::Url::parse(&target.endpoint) {
+                Ok(url) if url.password().is_some() => without_credentials(&url),
+                Ok(_) | Err(_) => target.endpoint.clone(),
+            },
+            Target::Command(target) => format!("`{}`", target.command.join(" ")),
+            Target::Embedded(target) => format!("{} (embedded)", target.agent.id),
+        }
+    }
+}
+
+impl Target {
+    /// Opens a conversation with the agent. Nothing is sent and nothing is started yet.
+    pub fn open(self, means: &Means) -> Box<dyn AgentSession> {
+        let Means { http, environment, keep_raw } = means.clone();
+        match self {
+            Target::AgUi(target) => {
+                let target = adapters::ag_ui::Target { keep_raw, ..target };
+                Box::new(adapters::ag_ui::Session::open(http, target))
+            }
+            Target::OpenAi(target) => {
+                let target = adapters::openai::Target { keep_raw, ..target };
+                Box::new(adapters::openai::Session::open(http, target))
+            }
+            Target::Http(target) => {
+                let target = adapters::http_agent::Target { keep_raw, ..target };
+                Box::new(adapters::http_agent::Session::open(http, target))
+            }
+            Target::Command(target) => {
+                let target = adapters::command::Target { keep_raw, ..target };
+                Box::new(adapters::command::Session::open(environment, http, target))
+            }
+            Target::Embedded(target) => Box::new(adapters::embedded::Session::open(http, target)),
+        }
+    }
+
+    /// The password that its address carries.
+    fn password(&self) -> Option<String> {
+        let url = match self {
+            Target::AgUi(target) => Some(target.endpoint.clone()),
+            Target::OpenAi(target) => Some(target.endpoint.clone()),
+            Target::Http(target) => reqwest::Url::parse(&target.endpoint).ok(),
+            Target::Command(_) | Target::Embedded(_) => None,
+        };
+        url.and_then(|url| url.password().map(str::to_string))
+    }
+}
+
+/// Whether a variable is a secret by its name. Short values are not: `true` is none.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    const SHORTEST: usize = 8;
+    let name = name.to_ascii_uppercase();
+    let words = [
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "APIKEY",
+        "API_KEY",
+        "PRIVATE_KEY",
+        "CREDENTIAL",
+        "ACCESS_KEY",
+    ];
+    value.len() >= SHORTEST && words.iter().any(|word| name.contains(word))
+}
+
+/// The JSON value of a variable as text, where it has one.
+pub fn secret_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! What targets of several kinds have in common.
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::adapters::template::{Given, placeholders};
+use crate::cases::CaseTarget;
+use hotseat_document::{Diagnostic, Diagnostics, Map, Place, Value, View, nearest};
+
+/// Header names whose values are secrets, whatever they are made of.
+const SECRET_HEADERS: [&str; 7] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+    "x-auth-token",
+    "x-access-token",
+];
+
+/// The address under a key.
+pub(super) fn address(map: &Map<'_>, key: &str, mistakes: &mut Diagnostics) -> Option<Url> {
+    let (text, place) = (map.text(key)?, map.place_of(key)?);
+    parse_address(text, key, place, mistakes)
+}
+
+/// An address of HTTP.
+pub(super) fn parse_address(text: &str, key: &str, place: Place, mistakes: &mut Diagnostics) -> Option<Url> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
+        Ok(_) => {
+            mistakes.push(Diagnostic::new(format!("`target.{key}` is not an address of HTTP")).at(place));
+            None
+        }
+        Err(error) => {
+            mistakes.push(Diagnostic::new(format!("`target.{key}` is not an address: {error}")).at(place));
+            None
+        }
+    }
+}
+
+/// The names of headers with their values and where these are written.
+pub(super) fn header_texts<'a>(
+    map: &Map<'a>,
+    mistakes: &mut Diagnostics,
+) -> Vec<(HeaderName, &'a str, View<'a>)> {
+    let mut headers: Vec<(HeaderName, &str, View<'_>)> = Vec::new();
+    for (key, place, view) in map.get("headers").and_then(View::entries).into_iter().flatten() {
+        match HeaderName::try_from(key) {
+            Ok(name) if headers.iter().any(|(known, ..)| *known == name) => {
+                mistakes.push(Diagnostic::new(format!("header `{key}` is given twice")).at(place));
+            }
+            Ok(name) => headers.push((name, view.text().unwrap_or_default(), view)),
+            Err(_) => mistakes.push(Diagnostic::new(format!("`{key}` is not a header name")).at(place)),
+        }
+    }
+    headers
+}
+
+/// Headers as they are sent.
+pub(super) fn headers(map: &Map<'_>, mistakes: &mut Diagnostics) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, text, view) in header_texts(map, mistakes) {
+        match HeaderValue::try_from(text) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+            // The value is not shown: it may be a secret.
+            Err(_) => mistakes.push(unfit_header(&name, view.place())),
+        }
+    }
+    headers
+}
+
+pub(super) fn unfit_header(name: &HeaderName, place: Place) -> Diagnostic {
+    Diagnostic::new(format!("header `{name}` has a line end or control character")).at(place)
+}
+
+/// Values of headers and keys that are made for secrets.
+pub(super) fn header_secrets(map: &Map<'_>) -> Vec<(String, String)> {
+    let has = |key: &str| map.shape().field(key).is_some();
+    let headers = has("headers").then(|| map.get("headers")).flatten();
+    let entries = headers.and_then(View::entries).into_iter().flatten();
+    let made_for_secrets =
+        entries.filter(|(key, ..)| SECRET_HEADERS.contains(&key.to_ascii_lowercase().as_str()));
+    let values = made_for_secrets.filter_map(|(key, _, view)| {
+        let value = view.text()?;
+        // `Bearer TOKEN`: the token alone is the secret.
+        let token = value.split_once(' ').map_or(value, |(_, token)| token.trim());
+        Some((key.to_string(), token.to_string()))
+    });
+    let key = has("api_key").then(|| map.text("api_key")).flatten();
+    values.chain(key.map(|key| ("api_key".to_string(), key.to_string()))).collect()
+}
+
+/// What a case gives to agents that are told of it by placeholders or members.
+pub(super) fn given(case: &CaseTarget) -> Given {
+    Given {
+        conversation_id: case.thread_id.clone(),
+        state: case.state.clone(),
+        context: case.context.clone(),
+        forwarded_props: case.forwarded_props.clone(),
+    }
+}
+
+/// Complains of names in double braces that are no placeholders, in all texts below a node.
+pub(super) fn check_placeholders(view: View<'_>, mistakes: &mut Diagnostics) {
+    match &view.node.value {
+        Value::String(text) => {
+            if let Err(name) = placeholders(text) {
+                let all = crate::adapters::template::Placeholder::ALL.map(|(name, _)| name);
+                let help = match nearest(name, all.into_iter()) {
+                    Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
+                    None => format!("there are {}", all.map(|name| format!("`{{{{{name}}}}}`")).join(", ")),
+                };
+                let mistake = Diagnostic::new(format!("`{{{{{name}}}}}` is no placeholder"));
+                mistakes.push(mistake.at(view.place()).help(help));
+            }
+        }
+        Value::List(_) => {
+            view.list().into_iter().flatten().for_each(|item| check_placeholders(item, mistakes));
+        }
+        Value::Map(_) => {
+            let entries = view.entries().into_iter().flatten();
+            entries.for_each(|(_, _, value)| check_placeholders(value, mistakes));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
