@@ -9,6 +9,7 @@ pub mod contest;
 pub mod fake_agent;
 pub mod figures;
 pub mod memory;
+pub mod runtime;
 pub mod startup;
 pub mod suites;
 pub mod throughput;

@@ -135,6 +135,14 @@ pub enum SchemaOf {
     Suite,
     /// The project file, hotseat.yaml.
     Project,
+    /// Agents of Hotseat's own, agent.yaml.
+    Agent,
+    /// Tasks of such agents.
+    Task,
+    /// Workflows of such agents.
+    Workflow,
+    /// Scripts for language models.
+    Script,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,7 +2,9 @@
 
 use hotseat::cases::shape::CASE;
 use hotseat::config::shape::PROJECT;
-use hotseat::document::{json_schema, reference_markdown};
+use hotseat::document::{Shape, json_schema, reference_markdown};
+use hotseat::model::script::SCRIPT;
+use hotseat::runtime::files::{AGENT, TASK, WORKFLOW};
 
 use crate::args::{SchemaArgs, SchemaOf};
 use crate::exit::Exit;
@@ -14,22 +16,58 @@ pub fn run(args: SchemaArgs, world: &World) -> Exit {
     world.print(|out| out.write_all(text.as_bytes()))
 }
 
+/// A kind of file.
+struct File {
+    shape: &'static Shape,
+    /// The title of its schema.
+    title: &'static str,
+    id: &'static str,
+    /// The title of its reference page.
+    page: &'static str,
+}
+
+fn file(of: SchemaOf) -> File {
+    match of {
+        SchemaOf::Suite => {
+            File { shape: &CASE, title: "Hotseat test case", id: "urn:hotseat:suite", page: "case files" }
+        }
+        SchemaOf::Project => File {
+            shape: &PROJECT,
+            title: "Hotseat project file",
+            id: "urn:hotseat:project",
+            page: "the project file",
+        },
+        SchemaOf::Agent => {
+            File { shape: &AGENT, title: "Hotseat agent", id: "urn:hotseat:agent", page: "agent files" }
+        }
+        SchemaOf::Task => {
+            File { shape: &TASK, title: "Hotseat task", id: "urn:hotseat:task", page: "task files" }
+        }
+        SchemaOf::Workflow => File {
+            shape: &WORKFLOW,
+            title: "Hotseat workflow",
+            id: "urn:hotseat:workflow",
+            page: "workflow files",
+        },
+        SchemaOf::Script => File {
+            shape: &SCRIPT,
+            title: "Hotseat model script",
+            id: "urn:hotseat:script",
+            page: "model scripts",
+        },
+    }
+}
+
 /// The JSON Schema of a kind of file.
 pub fn text(of: SchemaOf) -> String {
-    let (shape, title, id) = match of {
-        SchemaOf::Suite => (&CASE, "Hotseat test case", "urn:hotseat:suite"),
-        SchemaOf::Project => (&PROJECT, "Hotseat project file", "urn:hotseat:project"),
-    };
+    let File { shape, title, id, .. } = file(of);
     serde_json::to_string_pretty(&json_schema(shape, title, id)).unwrap_or_default()
 }
 
 fn page(of: SchemaOf) -> String {
-    let (title, shape) = match of {
-        SchemaOf::Suite => ("Reference: case files", &CASE),
-        SchemaOf::Project => ("Reference: the project file", &PROJECT),
-    };
+    let File { shape, page, .. } = file(of);
     format!(
-        "# {title}\n\nMade by `hotseat schema --markdown`; the same source validates files.\n\n{}",
+        "# Reference: {page}\n\nMade by `hotseat schema --markdown`; the same source validates files.\n\n{}",
         reference_markdown(shape)
     )
 }

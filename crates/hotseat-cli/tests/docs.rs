@@ -1,10 +1,12 @@
 //! Every command and file in README.md and docs/ is run here.
 //!
 //! Shell blocks: `cargo run -- …` and `hotseat …` run the binary. A comment behind a command says what is
-//! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody.
+//! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody, `# runs until it
+//! is stopped` starts it and presses Ctrl-C.
 //! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` or `agents:` are project
 //! files. Blocks of JSON lines are suites. A page with a `shell` block that begins with the name of a file is a complete
-//! example: what it shows is run.
+//! example: what it shows is run. Blocks with the name of a file behind `yaml` are the files of one folder for each page:
+//! commands of the page run in it, its agents are loaded, and every file must be needed by one of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ const NOT_RUN: [(&str, &str); 3] = [
 ];
 
 struct Block {
+    /// The word behind the fence, and what follows it.
     language: String,
     text: String,
     place: String,
@@ -123,6 +126,60 @@ fn the_complete_examples_in_the_documentation_pass() {
     assert!(examples > 0, "the documentation has lost its complete examples");
 }
 
+/// The files that a page shows by their names.
+fn named(page: &Path) -> Vec<(String, Block)> {
+    let named = |block: Block| {
+        let name = block.language.strip_prefix("yaml ")?.to_string();
+        Some((name, block))
+    };
+    blocks(page).into_iter().filter_map(named).collect()
+}
+
+/// A folder with the files of a page. A folder of its own for each agent says that it is tested.
+fn folder_of(page: &Path) -> Workspace {
+    let workspace = Workspace::new();
+    for (name, block) in named(page) {
+        workspace.file(&name, &block.text);
+    }
+    workspace
+}
+
+/// What is said of the agents of a page.
+fn agents_load(page: &Path, workspace: &Workspace) -> Result<usize, String> {
+    let mut agents = 0;
+    for (name, block) in named(page).iter().filter(|(name, _)| name.ends_with("agent.yaml")) {
+        agents += 1;
+        let folder = format!("check-{agents}");
+        let project = format!("target: {{ type: embedded, agent: ../{name} }}\n");
+        workspace.file(&format!("{folder}/hotseat.yaml"), &project);
+        workspace.file(&format!("{folder}/a.test.yaml"), "name: a\nturns: [{ user: hello }]\n");
+        let config = format!("{folder}/hotseat.yaml");
+        let run = workspace.command(HOTSEAT, &["test", "--dry-run", "--config", &config, &folder]).run();
+        if run.code != 0 {
+            return Err(format!("{}:\n{run}", block.place));
+        }
+    }
+    Ok(agents)
+}
+
+#[test]
+fn the_agents_in_the_documentation_are_valid() {
+    let mut agents = 0;
+    for page in pages() {
+        let workspace = folder_of(&page);
+        agents += agents_load(&page, &workspace).unwrap_or_else(|said| panic!("{said}"));
+        for (name, block) in named(&page) {
+            if name.ends_with("hotseat.yaml") || name.ends_with(".test.yaml") {
+                continue;
+            }
+            workspace.file(&name, "[");
+            assert!(agents_load(&page, &workspace).is_err(), "{}: no agent needs {name}", block.place);
+            workspace.file(&name, &block.text);
+        }
+    }
+    assert!(agents > 2, "the documentation has lost its agents");
+}
+
 #[test]
 fn the_commands_in_the_documentation_run() {
     let workspace = Workspace::new();
@@ -130,7 +187,14 @@ fn the_commands_in_the_documentation_run() {
     // The README comes first: what it makes, later commands use.
     let mut pages = pages();
     pages.sort_by_key(|page| !page.ends_with("README.md"));
-    for block in pages.iter().flat_map(|page| blocks(page)).filter(|block| block.language == "sh") {
+    let commands = pages.iter().flat_map(|page| {
+        // Commands of a page with files run among them.
+        let own = (!named(page).is_empty()).then(|| std::rc::Rc::new(folder_of(page)));
+        let commands = blocks(page).into_iter().filter(|block| block.language == "sh");
+        commands.map(move |block| (block, own.clone()))
+    });
+    for (block, own) in commands {
+        let workspace = own.as_deref().unwrap_or(&workspace);
         for line in block.text.lines().filter(|line| !line.trim().is_empty()) {
             let (command, comment) = line.split_once(" # ").unwrap_or((line, ""));
             if NOT_RUN.iter().any(|(name, _)| *name == command) {
@@ -144,6 +208,16 @@ fn the_commands_in_the_documentation_run() {
             };
             if comment == "needs an agent" {
                 arguments.push("--dry-run");
+            }
+            if comment == "runs until it is stopped" {
+                let mut running =
+                    workspace.command(HOTSEAT, &arguments).cwd(&folder.display().to_string()).spawn();
+                running.wait_for_stdout("Ctrl-C");
+                running.interrupt();
+                let run = running.wait();
+                assert_eq!(run.code, 0, "{}: {command}\n{run}", block.place);
+                ran.push(command.to_string());
+                continue;
             }
             // The example starts its agent by cargo, which wants the whole environment.
             let run = Command::new(HOTSEAT).args(&arguments).current_dir(folder).output().unwrap();
@@ -162,8 +236,14 @@ fn the_schemas_and_reference_pages_are_up_to_date() {
     for (arguments, file) in [
         (&["schema", "suite"][..], "schema/suite.schema.json"),
         (&["schema", "project"][..], "schema/project.schema.json"),
+        (&["schema", "agent"][..], "schema/agent.schema.json"),
+        (&["schema", "task"][..], "schema/task.schema.json"),
+        (&["schema", "workflow"][..], "schema/workflow.schema.json"),
+        (&["schema", "script"][..], "schema/script.schema.json"),
         (&["schema", "suite", "--markdown"][..], "docs/reference/suite.md"),
         (&["schema", "project", "--markdown"][..], "docs/reference/project.md"),
+        (&["schema", "agent", "--markdown"][..], "docs/reference/agent.md"),
+        (&["schema", "script", "--markdown"][..], "docs/reference/script.md"),
     ] {
         let made = Workspace::new().run(HOTSEAT, arguments);
         let committed = fs::read_to_string(repository().join(file)).unwrap_or_default();

@@ -661,7 +661,10 @@ fn what_has_no_form_is_refused_before_anything_is_sent() {
     for (case, words) in [
         (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
         (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options`"),
-        (json!({"id": "a", "input": {"content": [{"type": "image", "source": "data:image/png;base64,AA"}]}}), "attachments"),
+        (
+            json!({"id": "a", "input": {"content": [{"type": "image", "source": "data:image/png;base64,AA"}]}}),
+            "attachments",
+        ),
     ] {
         let tested = Project::with(&plain).file("a.test.json", &case.to_string()).test(&[]);
         not_a_pass(&tested, 1, "test_error", &format!("{words} cannot be sent to an agent of this kind"));

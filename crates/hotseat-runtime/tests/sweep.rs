@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hotseat_model::{Function, Reply, Request, StopReason, Timed, Tool, ToolCall};
 use hotseat_runtime::conversation::{ApprovalVerdict, ContextEntry};
-use hotseat_runtime::definition::{Persona, mock, persona, task, tool, workflow};
+use hotseat_runtime::definition::{Node, Persona, mock, persona, task, tool, workflow};
 use hotseat_runtime::failure::{ErrorCode, Failure, InfrastructureKind};
 use hotseat_runtime::random::Random;
 use hotseat_runtime::sim::{RunStatus, TestOptions, run_test_conversation};
@@ -95,7 +95,11 @@ fn random_persona(seed: u64) -> Persona {
         let task = task(&format!("Task {index}")).step(work);
         let mut made = match random.below(5) {
             0 => tool(&name).task(&task),
-            1 => tool(&name).workflow(&workflow(&format!("Flow {index}")).node(task)),
+            1 => {
+                let flow = workflow(&format!("Flow {index}")).node(task);
+                let asks = random.below(2) == 0;
+                tool(&name).workflow(&if asks { flow.node(Node::agent("ask", &helper)) } else { flow })
+            }
             2 => tool(&name).agent(&helper),
             3 => tool(&name).client(),
             _ => tool(&name).agent(&helper).loop_in(),

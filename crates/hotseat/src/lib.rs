@@ -16,6 +16,8 @@ pub mod cases;
 pub mod checks;
 pub mod config;
 pub use hotseat_document as document;
+pub use hotseat_model as model;
+pub use hotseat_runtime as runtime;
 mod process;
 pub mod report;
 pub mod run;

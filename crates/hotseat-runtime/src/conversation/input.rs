@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TurnId};
+use crate::work::TokenId;
 
 /// Something that has happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -183,11 +184,22 @@ pub enum Caller {
 
 /// Where the answer of a turn goes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ReplyTo {
-    /// The conversation that waits.
-    pub conversation: ConversationId,
-    /// What in it waits.
-    pub at: OperationAddress,
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ReplyTo {
+    /// To a call of an agent.
+    Call {
+        /// The conversation that waits.
+        conversation: ConversationId,
+        /// What in it waits.
+        at: OperationAddress,
+    },
+    /// To a task or workflow.
+    Run {
+        /// The run that waits.
+        run: RunId,
+        /// Its token.
+        token: TokenId,
+    },
 }
 
 /// One attempt at a hook workflow.

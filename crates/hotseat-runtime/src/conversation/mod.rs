@@ -34,6 +34,7 @@ pub use state::{
 };
 
 use crate::definition::{Definitions, Limits};
+use crate::failure::{ErrorCode, Failure};
 
 /// Time as milliseconds; where it starts is the driver's business.
 pub type Millis = u64;
@@ -150,7 +151,8 @@ impl Conversation {
         let Some(turn) = turn.and_then(|id| self.state.turn(&id)).filter(|turn| turn.is_active()) else {
             return;
         };
-        for decision in react::fail(&self.state, turn, "INTERNAL_ERROR", &fault.message) {
+        let failure = Failure::business(ErrorCode::InternalError, &*fault.message);
+        for decision in react::fail(&self.state, turn, "INTERNAL_ERROR", &failure) {
             // A second fault has nobody to be told to.
             let _ = apply::apply(&mut self.state, &self.definitions, &self.limits, now, &decision, step);
             step.decisions.push(decision);

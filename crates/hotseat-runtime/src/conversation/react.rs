@@ -42,7 +42,10 @@ pub(super) fn react(
         Input::Approval { at, verdict } => approval_done(state, definitions, limits, at, verdict),
         Input::Wake => Vec::new(),
         Input::CancelTurn { turn, reason } => match state.turn(turn).filter(|turn| turn.is_active()) {
-            Some(turn) => fail(state, turn, "CANCELLED", reason),
+            Some(turn) => {
+                let failure = Failure::business(ErrorCode::ExecutionFailed, reason);
+                fail(state, turn, "CANCELLED", &failure)
+            }
             None => ignore(Some(turn), "the turn to cancel has ended or never began"),
         },
         Input::RemoveParticipant { participant } if state.takes_part(participant) => {
@@ -112,11 +115,11 @@ fn context_done(
         Err(failure) => failure.clone(),
     };
     let again = retry(limits.context, at.attempt, &failure);
-    let message = failure.message().to_string();
-    let mut decisions = vec![Decision::FailContext { at: at.clone(), failure, exhausted: again.is_none() }];
+    let mut decisions =
+        vec![Decision::FailContext { at: at.clone(), failure: failure.clone(), exhausted: again.is_none() }];
     match again {
         Some(delay) => decisions.push(timer_at(turn, TimerKind::ContextRetry, now + delay)),
-        None => decisions.extend(fail(state, turn, "CONTEXT_ASSEMBLY_FAILED", &message)),
+        None => decisions.extend(fail(state, turn, "CONTEXT_ASSEMBLY_FAILED", &failure)),
     }
     decisions
 }
@@ -183,7 +186,7 @@ fn model_done(
                     let wake = now.saturating_add(delay.max(asked));
                     decisions.push(timer_at(turn, TimerKind::ModelRetry, wake));
                 }
-                None => decisions.extend(fail(state, turn, "LLM_FAILED", &error.to_string())),
+                None => decisions.extend(fail(state, turn, "LLM_FAILED", &of_model(&error))),
             }
             decisions
         }
@@ -378,7 +381,7 @@ pub(super) fn timer(
             decisions.push(Decision::FailLlm { at, error: error.clone(), will_retry: again.is_some() });
             match again {
                 Some(delay) => decisions.push(timer_at(turn, TimerKind::ModelRetry, now + delay)),
-                None => decisions.extend(fail(state, turn, "LLM_FAILED", &error.to_string())),
+                None => decisions.extend(fail(state, turn, "LLM_FAILED", &of_model(&error))),
             }
         }
         (TimerKind::OperationRetry(call), _) => {
@@ -420,21 +423,36 @@ fn stop(state: &State, turn: &Turn, call: &CallId) -> Vec<Decision> {
 fn called_turns<'s>(state: &'s State, call: &CallId) -> impl Iterator<Item = &'s Turn> {
     let call = call.clone();
     state.active_turns().filter(move |turn| {
-        turn.reply_to.as_ref().is_some_and(|to| to.conversation == state.conversation && to.at.call == call)
+        turn.reply_to.as_ref().is_some_and(|to| match to {
+            ReplyTo::Call { conversation, at } => *conversation == state.conversation && at.call == call,
+            ReplyTo::Run { .. } => false,
+        })
     })
 }
 
+/// A model that does not answer as a failure of whoever asked it.
+fn of_model(error: &ModelError) -> Failure {
+    if error.can_retry() {
+        Failure::infrastructure(InfrastructureKind::Server, error.to_string())
+    } else {
+        Failure::business(ErrorCode::ExecutionFailed, error.to_string())
+    }
+}
+
 /// Ends a turn that cannot be held to its end: gives up what runs for it, and answers whoever started it.
-pub(super) fn fail(state: &State, turn: &Turn, code: &str, message: &str) -> Vec<Decision> {
+pub(super) fn fail(state: &State, turn: &Turn, code: &str, failure: &Failure) -> Vec<Decision> {
+    let message = failure.message();
     let mut decisions = fail_apart(state, turn, code, message);
     if let Some(to) = &turn.reply_to {
-        let outcome = Err(if code == ErrorCode::AgentDeclined.name() {
-            Failure::business(ErrorCode::AgentDeclined, message)
-        } else {
-            Failure::infrastructure(
-                InfrastructureKind::Server,
-                format!("the turn of the agent failed: {message}"),
-            )
+        let told = || format!("the turn of the agent failed: {message}");
+        // What failed for good here fails for good there; otherwise agents that ask each other would ask many times.
+        let outcome = Err(match failure {
+            Failure::Business { code: ErrorCode::AgentDeclined, .. } => failure.clone(),
+            Failure::Business { .. } => Failure::business(ErrorCode::ExecutionFailed, told()),
+            Failure::Infrastructure { kind: InfrastructureKind::Timeout, .. } => {
+                Failure::infrastructure(InfrastructureKind::Server, told())
+            }
+            Failure::Infrastructure { kind, .. } => Failure::infrastructure(*kind, told()),
         });
         decisions.push(Decision::ReplyToCaller { turn: turn.id.clone(), to: to.clone(), outcome });
     }

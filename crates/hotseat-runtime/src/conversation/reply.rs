@@ -54,15 +54,12 @@ pub(super) fn plan(
         let id = call_id(turn, index);
         let reasoning = if index == 0 { text.clone() } else { None };
         if call.name == DECLINE && may_decline(&agent.persona, turn) {
-            let outcome = call.arguments.get("reason").and_then(|reason| reason.as_str());
+            let reason =
+                call.arguments.get("reason").and_then(|reason| reason.as_str()).unwrap_or("no reason");
             let draft = move_of(turn, &id, call, reasoning);
             decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
-            decisions.extend(react::fail(
-                state,
-                turn,
-                ErrorCode::AgentDeclined.name(),
-                outcome.unwrap_or("no reason"),
-            ));
+            let failure = Failure::business(ErrorCode::AgentDeclined, reason);
+            decisions.extend(react::fail(state, turn, ErrorCode::AgentDeclined.name(), &failure));
             return (NextStep::Settle, decisions);
         }
         match checked(state, definitions, limits, turn, &call.name, &call.arguments) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::{Persona, Reference};
 use crate::expression::Expression;
 use crate::failure::{ErrorCode, Failure, InfrastructureKind};
 
@@ -23,6 +24,8 @@ pub enum Action {
     Assemble(Assemble),
     /// Uses the agent's memory.
     Memory(Memory),
+    /// Asks an agent in a conversation of its own; its answer is `response` in what the action returns.
+    Agent(Reference<Persona>),
     /// Calls a function.
     Custom(Custom),
 }
@@ -37,6 +40,7 @@ impl Action {
             Action::Context(_) => "context",
             Action::Assemble(_) => "assemble",
             Action::Memory(_) => "memory",
+            Action::Agent(_) => "agent",
             Action::Custom(_) => "custom",
         }
     }
@@ -178,6 +182,11 @@ pub fn memory_list() -> Action {
 /// Deletes a record of the agent's memory.
 pub fn memory_delete() -> Action {
     Action::Memory(Memory::Delete)
+}
+
+/// Asks an agent.
+pub fn ask(persona: &Persona) -> Action {
+    Action::Agent(Reference::Embedded(Arc::new(persona.clone())))
 }
 
 /// Calls a function.

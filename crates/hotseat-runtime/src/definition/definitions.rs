@@ -6,7 +6,8 @@ use std::sync::Arc;
 use hotseat_trace::InvocationMode;
 
 use super::{
-    Node, NodeWork, Persona, Reference, Target, Task, Tool, Workflow, assemble, schema, task, workflow,
+    Action, Node, NodeWork, Persona, Reference, Target, Task, Tool, Workflow, assemble, schema, task,
+    workflow,
 };
 use crate::ids::{AgentId, TaskId, WorkflowId, slug};
 
@@ -181,6 +182,11 @@ impl Definitions {
             }
         }
         self.tasks.insert(id.clone(), Arc::new(task.clone()));
+        for step in &task.steps {
+            if let Action::Agent(Reference::Embedded(persona)) = &step.action {
+                self.persona(persona)?;
+            }
+        }
         Ok(id)
     }
 
@@ -216,7 +222,8 @@ impl Definitions {
         match &node.work {
             NodeWork::Task(task) => self.task(task).map(drop),
             NodeWork::Workflow(Reference::Embedded(workflow)) => self.workflow(workflow).map(drop),
-            NodeWork::Workflow(Reference::Id(_)) => Ok(()),
+            NodeWork::Agent(Reference::Embedded(persona)) => self.persona(persona).map(drop),
+            NodeWork::Workflow(Reference::Id(_)) | NodeWork::Agent(Reference::Id(_)) => Ok(()),
         }
     }
 }
@@ -237,7 +244,7 @@ pub(crate) fn workflow_id(reference: &Reference<Workflow>) -> WorkflowId {
     }
 }
 
-/// The id of an agent that a tool names.
+/// The id of an agent that a tool, a node or a step names.
 pub(crate) fn agent_id(reference: &Reference<Persona>) -> AgentId {
     match reference {
         Reference::Embedded(persona) => slug(&persona.name).into(),

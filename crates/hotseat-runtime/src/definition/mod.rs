@@ -9,7 +9,7 @@ mod task;
 mod tool;
 mod workflow;
 
-pub use action::{Action, Assemble, Context, Custom, Fail, Memory, Merge, Mock, custom, echo, fail};
+pub use action::{Action, Assemble, Context, Custom, Fail, Memory, Merge, Mock, ask, custom, echo, fail};
 pub use action::{
     assemble, context, memory_delete, memory_list, memory_read, memory_search, memory_write, mock,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Reference, Task};
+use super::{Persona, Reference, Task};
 use crate::expression::Expression;
 
 /// A graph of tasks.
@@ -33,7 +33,7 @@ pub struct Node {
     pub name: String,
     /// The work.
     pub work: NodeWork,
-    /// What the work is given, member by member; the workflow's input if it is empty.
+    /// What the work is given, member by member, `*` for all of it; the workflow's input if it is empty.
     pub input_mapping: Vec<(String, Expression)>,
     /// Where what it returns goes, path by path, from `result`; to `output` if it is empty.
     pub output_mapping: Vec<(String, Expression)>,
@@ -46,6 +46,8 @@ pub enum NodeWork {
     Task(Arc<Task>),
     /// Another workflow.
     Workflow(Reference<Workflow>),
+    /// An agent, asked in a conversation of its own; its answer is `response` in what the node returns.
+    Agent(Reference<Persona>),
 }
 
 /// A way from one node to another.
@@ -202,6 +204,21 @@ impl Node {
     /// A node of another workflow.
     pub fn subworkflow(name: &str, workflow: &Workflow) -> Node {
         let work = NodeWork::Workflow(Reference::Embedded(Arc::new(workflow.clone())));
+        Node { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+    }
+
+    /// A node that asks an agent.
+    pub fn agent(name: &str, persona: &Persona) -> Node {
+        Node::asking(name, Reference::Embedded(Arc::new(persona.clone())))
+    }
+
+    /// A node that asks the agent of this id, which may be the one that the workflow works for.
+    pub fn agent_id(name: &str, id: &str) -> Node {
+        Node::asking(name, Reference::Id(id.into()))
+    }
+
+    fn asking(name: &str, agent: Reference<Persona>) -> Node {
+        let work = NodeWork::Agent(agent);
         Node { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
     }
 

@@ -125,7 +125,7 @@ impl Loader {
             self.mistakes.push(Diagnostic::new(format!("there is no agent at {shown}")).help(help));
             return None;
         };
-        self.agent_file(&file)
+        self.agent_file(&shortest(file))
     }
 
     /// What is wrong, file by file in the order in which they were read, and each in the order of its text.
@@ -134,7 +134,8 @@ impl Loader {
         all.sort_by_key(|mistake| {
             let place = mistake.place.as_ref();
             let file = place.and_then(|place| self.read.iter().position(|name| **name == *place.source.name));
-            (file, place.map(|place| place.span.start))
+            // Scripts and the like come behind the files that name them.
+            (place.is_some(), file.unwrap_or(usize::MAX), place.map(|place| place.span.start))
         });
         let mut sorted = Diagnostics::new();
         sorted.extend(all);
@@ -320,9 +321,7 @@ impl Loader {
         let named = site.base.join(sort.folder());
         let wanted = if is_path { site.folder.join(reference) } else { named.join(reference) };
         if let Some(file) = existing(&wanted, sort) {
-            // Behind a link `..` may lead elsewhere than it looks.
-            let (tidied, key) = (tidy(&file), canonical(&file));
-            return Some(if canonical(&tidied) == key { tidied } else { file });
+            return Some(shortest(file));
         }
         let message = format!("there is no {} `{reference}`", sort.word());
         let has_ending =
@@ -371,6 +370,12 @@ fn names_in(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// The tidy form of the path of a file, unless it leads elsewhere, as it may behind a link.
+fn shortest(file: PathBuf) -> PathBuf {
+    let tidied = tidy(&file);
+    if canonical(&tidied) == canonical(&file) { tidied } else { file }
 }
 
 /// A path without `a/..` and `./`, as far as that can be seen from its text.

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::refusal::{Reason, Refusal};
 use super::translate::{Failed, Question, Spent, Told, Translator};
 use crate::conversation::{
-    ApprovalVerdict, Caller, ContextEntry, Effect, Input, OperationAddress, OperationStatus, Phase, State,
-    Turn, Work,
+    ApprovalVerdict, Caller, ContextEntry, Effect, Input, OperationAddress, OperationStatus, Phase, ReplyTo,
+    State, Turn, Work,
 };
 use crate::failure::{ErrorCode, Failure};
 use crate::ids::{CallId, TurnId};
@@ -286,8 +286,8 @@ pub fn waits(state: &State, turn: &TurnId) -> bool {
             Work::Agent(..) => {
                 // An agent that has joined waits in a turn of this conversation.
                 let mut called = state.active_turns().filter(|called| {
-                    let to = called.reply_to.as_ref();
-                    to.is_some_and(|to| to.conversation == state.conversation && to.at.call == operation.call)
+                    matches!(&called.reply_to, Some(ReplyTo::Call { conversation, at })
+                        if *conversation == state.conversation && at.call == operation.call)
                 });
                 called.next().is_some_and(|called| waits(state, &called.id))
             }

@@ -11,7 +11,7 @@ use hotseat_model::Delta;
 use hotseat_trace::{InvocationMode, MoveCall, Payload, Record, ToolOutcome};
 use serde_json::Value;
 
-use crate::conversation::{Caller, ModelAddress, State};
+use crate::conversation::{Caller, ModelAddress, ReplyTo, State};
 use crate::ids::{CallId, ConversationId, TurnId};
 use crate::live::Signal;
 
@@ -273,8 +273,10 @@ impl Translator {
         for turn in state.active_turns() {
             let known = translator.turns.contains_key(&turn.id.0);
             let joined = match (&turn.caller, &turn.reply_to) {
-                (Caller::Agent { turn_id, .. }, Some(to)) if translator.turns.contains_key(&turn_id.0) => {
-                    Some(Speaker::Joined(to.at.call.0.clone()))
+                (Caller::Agent { turn_id, .. }, Some(ReplyTo::Call { at, .. }))
+                    if translator.turns.contains_key(&turn_id.0) =>
+                {
+                    Some(Speaker::Joined(at.call.0.clone()))
                 }
                 _ => None,
             };

@@ -18,7 +18,7 @@ pub use workflow_run::WorkflowRun;
 
 use crate::definition::{Definitions, Memory};
 use crate::failure::Failure;
-use crate::ids::{AgentId, RunId, TurnId, WorkflowId};
+use crate::ids::{AgentId, ConversationId, RunId, TurnId, WorkflowId};
 
 /// What a run is for and what it depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,8 @@ pub struct WorkContext {
     pub origin: WorkOrigin,
     /// The attempt of whoever started it, from 1.
     pub attempt: u32,
+    /// How many agents have called each other on the way here.
+    pub depth: u32,
     /// What made-up values depend on.
     pub seed: u64,
 }
@@ -90,6 +92,17 @@ pub enum WorkEffect {
         /// With what.
         input: Value,
     },
+    /// To ask an agent in a conversation of its own.
+    Agent {
+        /// The token that asks.
+        token: TokenId,
+        /// The conversation.
+        conversation: ConversationId,
+        /// Which agent.
+        agent: AgentId,
+        /// What.
+        input: Value,
+    },
     /// To be told when branches must have come together.
     JoinTimer {
         /// Where they come together.
@@ -101,6 +114,11 @@ pub enum WorkEffect {
     CancelSubworkflow {
         /// The token.
         token: TokenId,
+    },
+    /// To stop a conversation that a token has opened.
+    CancelAgent {
+        /// The conversation.
+        conversation: ConversationId,
     },
     /// To pass on what the run came to. It is the last.
     Done(Result<Value, Failure>),

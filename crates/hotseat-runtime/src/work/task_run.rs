@@ -9,9 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::{TokenId, WorkContext, WorkEffect};
 use crate::conversation::built_in;
-use crate::definition::{Action, Context, Memory, Mock, OnFailure, Step, StepBranch, Task, schema};
+use crate::definition::{
+    Action, Context, Memory, Mock, OnFailure, Step, StepBranch, Task, definitions, schema,
+};
 use crate::expression::{Expression, put};
 use crate::failure::{ErrorCode, Failure, InfrastructureKind};
+use crate::ids::{AgentId, ConversationId};
 use crate::random::Random;
 
 /// One run of a task.
@@ -39,6 +42,8 @@ enum Waiting {
     Mock(Result<Value, Failure>),
     /// The agent's memory.
     Memory,
+    /// An agent, which answers in this conversation.
+    Agent(ConversationId),
     /// The next attempt.
     Retry,
     /// The end of its time.
@@ -52,6 +57,8 @@ pub enum Need {
     Wait(u64),
     /// The agent's memory.
     Memory(Memory, Value),
+    /// The answer of an agent to this, in this conversation.
+    Agent(ConversationId, AgentId, Value),
     /// Nothing: it has ended.
     Done(Result<Value, Failure>),
 }
@@ -62,6 +69,9 @@ impl Need {
         match self {
             Need::Wait(millis) => WorkEffect::Wait { token, millis },
             Need::Memory(action, input) => WorkEffect::Memory { token, action, input },
+            Need::Agent(conversation, agent, input) => {
+                WorkEffect::Agent { token, conversation, agent, input }
+            }
             Need::Done(result) => WorkEffect::Done(result),
         }
     }
@@ -104,15 +114,27 @@ impl TaskRun {
                 let message = format!("the task did not end within {limit} ms");
                 self.end(Err(Failure::infrastructure(InfrastructureKind::Timeout, message)), out)
             }
-            Waiting::Memory | Waiting::Nothing => self.broken(out),
+            Waiting::Memory | Waiting::Agent(_) | Waiting::Nothing => self.broken(out),
         }
     }
 
     /// Goes on with what it asked for.
     pub fn answered(&mut self, result: Result<Value, Failure>, out: &mut Vec<Payload>) -> Need {
         match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
-            Waiting::Memory => self.finish_action(result, out).unwrap_or_else(|| self.run(out)),
+            Waiting::Memory | Waiting::Agent(_) => {
+                self.finish_action(result, out).unwrap_or_else(|| self.run(out))
+            }
             Waiting::Mock(_) | Waiting::Retry | Waiting::Deadline | Waiting::Nothing => self.broken(out),
+        }
+    }
+
+    /// The conversation in which it waits for an agent.
+    pub(super) fn asks_in(&self) -> Option<&ConversationId> {
+        match &self.waiting {
+            Waiting::Agent(conversation) => Some(conversation),
+            Waiting::Nothing | Waiting::Mock(_) | Waiting::Memory | Waiting::Retry | Waiting::Deadline => {
+                None
+            }
         }
     }
 
@@ -199,6 +221,11 @@ impl TaskRun {
             Action::Memory(action) => {
                 self.waiting = Waiting::Memory;
                 return Some(Need::Memory(*action, input));
+            }
+            Action::Agent(reference) => {
+                let conversation = self.asking();
+                self.waiting = Waiting::Agent(conversation.clone());
+                return Some(Need::Agent(conversation, definitions::agent_id(reference), input));
             }
             Action::Custom(custom) => (custom.function)(&input),
         };
@@ -319,6 +346,15 @@ impl TaskRun {
             put(&mut self.scope, path, value);
         }
         Ok(())
+    }
+
+    /// The conversation that the current step opens with an agent, in the current attempt.
+    fn asking(&self) -> ConversationId {
+        let (run, index) = (&self.context.run, self.index);
+        ConversationId(match self.attempt {
+            0 | 1 => format!("{run}-s{index}").into(),
+            later => format!("{run}-s{index}-a{later}").into(),
+        })
     }
 
     fn note_error(&mut self, failure: &Failure) {

@@ -16,7 +16,7 @@ use super::{
 use crate::definition::{Definitions, FanIn, Node, NodeWork, OnJoinTimeout, Workflow, definitions, schema};
 use crate::expression::{Expression, put};
 use crate::failure::{ErrorCode, Failure, InfrastructureKind};
-use crate::ids::RunId;
+use crate::ids::{ConversationId, RunId};
 
 /// How many tokens a run may have before it takes itself for endless.
 const MOST_TOKENS: usize = 10_000;
@@ -75,6 +75,9 @@ impl WorkflowRun {
                         }
                     });
                     self.node_done(definitions, *token, result, step)
+                }
+                Some(TokenStatus::WaitingForAgent) => {
+                    self.node_done(definitions, *token, result.clone(), step)
                 }
                 Some(_) | None => {
                     self.with_task(definitions, *token, step, |task, out| task.answered(result.clone(), out))
@@ -157,7 +160,10 @@ impl WorkflowRun {
         };
         self.change(id, TokenStatus::Dispatched, step);
         let scope = self.scope_of(id);
-        let input = if node.input_mapping.is_empty() {
+        let whole = node.input_mapping.iter().find(|(member, _)| member == "*");
+        let input = if let Some((_, expression)) = whole {
+            computed(expression, &scope, &node)?
+        } else if node.input_mapping.is_empty() {
             scope["input"].clone()
         } else {
             let mut input = Map::new();
@@ -184,6 +190,13 @@ impl WorkflowRun {
                 self.change(id, TokenStatus::WaitingForSubworkflow, step);
                 let workflow = definitions::workflow_id(reference);
                 step.effects.push(WorkEffect::Subworkflow { token: id, workflow, input });
+                Ok(())
+            }
+            NodeWork::Agent(reference) => {
+                self.change(id, TokenStatus::WaitingForAgent, step);
+                let agent = definitions::agent_id(reference);
+                let conversation = self.asking(id);
+                step.effects.push(WorkEffect::Agent { token: id, conversation, agent, input });
                 Ok(())
             }
         }
@@ -507,6 +520,9 @@ impl WorkflowRun {
         if self.token(id).is_some_and(|token| token.status == TokenStatus::WaitingForSubworkflow) {
             step.effects.push(WorkEffect::CancelSubworkflow { token: id });
         }
+        if let Some(conversation) = self.asks_in(id) {
+            step.effects.push(WorkEffect::CancelAgent { conversation });
+        }
         self.change(id, TokenStatus::Cancelled, step);
     }
 
@@ -560,6 +576,21 @@ impl WorkflowRun {
             }
         }
         scope
+    }
+
+    /// The conversation that a token which stands at an agent opens.
+    fn asking(&self, id: TokenId) -> ConversationId {
+        ConversationId(self.token_name(id))
+    }
+
+    /// The conversation in which a token waits for an agent.
+    fn asks_in(&self, id: TokenId) -> Option<ConversationId> {
+        let token = self.token(id)?;
+        match token.status {
+            TokenStatus::WaitingForAgent => Some(self.asking(id)),
+            TokenStatus::Executing => token.task.as_ref()?.asks_in().cloned(),
+            _ => None,
+        }
     }
 
     fn token(&self, id: TokenId) -> Option<&Token> {

@@ -4,8 +4,8 @@ use hotseat_trace::{InvocationMode, ParentCall, WorkOrigin};
 
 use super::{ApprovalQuestion, Ask, ClientCall, Delivery, Outcome, Stamp, World};
 use crate::conversation::{Effect, HookKind, Input, Opening, ReplyTo, child_conversation};
-use crate::ids::{ConversationId, RunId};
-use crate::work::WorkContext;
+use crate::ids::{AgentId, ConversationId, RunId, TurnId};
+use crate::work::{WorkContext, WorkInput};
 
 use super::run::{AnswerTo, Made};
 
@@ -17,8 +17,8 @@ impl World {
                     HookKind::ContextAssembly => WorkOrigin::ContextAssembly,
                     HookKind::MemoryExtraction => WorkOrigin::MemoryExtraction,
                 };
-                let (run, turn) = (at.run.clone(), Some(at.turn.clone()));
-                let context = WorkContext { run, turn, agent, origin, attempt: at.attempt, seed: 0 };
+                let run = at.run.clone();
+                let context = self.context(id, &at.turn, run, agent, origin, at.attempt);
                 let made = self.definitions.find_workflow(&workflow).cloned().map(Made::Workflow);
                 self.start(id, context, made, input, AnswerTo::Hook(at), outcome);
             }
@@ -26,21 +26,21 @@ impl World {
                 outcome.asks.push(Ask::CallModel { conversation: id.clone(), at, profile, request });
             }
             Effect::RunTask { at, agent, task, input } => {
-                let (run, turn) = (at.call.run(at.attempt), Some(at.turn.clone()));
+                let run = at.call.run(at.attempt);
                 let origin = WorkOrigin::Tool;
-                let context = WorkContext { run, turn, agent, origin, attempt: at.attempt, seed: 0 };
+                let context = self.context(id, &at.turn, run, agent, origin, at.attempt);
                 let made = self.definitions.find_task(&task).cloned().map(Made::Task);
                 self.start(id, context, made, input, AnswerTo::Operation(at), outcome);
             }
             Effect::RunWorkflow { at, agent, workflow, input } => {
-                let (run, turn) = (at.call.run(at.attempt), Some(at.turn.clone()));
+                let run = at.call.run(at.attempt);
                 let origin = WorkOrigin::Tool;
-                let context = WorkContext { run, turn, agent, origin, attempt: at.attempt, seed: 0 };
+                let context = self.context(id, &at.turn, run, agent, origin, at.attempt);
                 let made = self.definitions.find_workflow(&workflow).cloned().map(Made::Workflow);
                 self.start(id, context, made, input, AnswerTo::Operation(at), outcome);
             }
             Effect::RunAgent { at, agent, mode, caller, input, depth } => {
-                let reply_to = ReplyTo { conversation: id.clone(), at: at.clone() };
+                let reply_to = ReplyTo::Call { conversation: id.clone(), at: at.clone() };
                 let call = Input::AgentCall { caller, agent: agent.clone(), input, reply_to, depth };
                 outcome.now(match mode {
                     InvocationMode::LoopIn => Delivery::Input { conversation: id.clone(), input: call },
@@ -68,11 +68,29 @@ impl World {
             Effect::TakeBack { .. } => {}
             Effect::CancelRun { run } => self.cancel(stamp, run, outcome),
             Effect::CancelModel { at } => outcome.asks.push(Ask::CancelModel { at }),
-            Effect::Reply { to, outcome: result } => {
-                let input = Input::OperationDone { at: to.at, result };
-                outcome.now(Delivery::Input { conversation: to.conversation, input });
+            Effect::Reply { to: ReplyTo::Call { conversation, at }, outcome: result } => {
+                let input = Input::OperationDone { at, result };
+                outcome.now(Delivery::Input { conversation, input });
+            }
+            Effect::Reply { to: ReplyTo::Run { run, token }, outcome: result } => {
+                outcome.now(Delivery::Run { run, input: WorkInput::Answered { token, result } });
             }
         }
+    }
+
+    /// What a run that a turn needs depends on.
+    fn context(
+        &self,
+        id: &ConversationId,
+        turn: &TurnId,
+        run: RunId,
+        agent: AgentId,
+        origin: WorkOrigin,
+        attempt: u32,
+    ) -> WorkContext {
+        let held = self.conversations.get(id).and_then(|machine| machine.state().turn(turn));
+        let depth = held.map_or(0, |turn| turn.depth);
+        WorkContext { run, turn: Some(turn.clone()), agent, origin, attempt, depth, seed: 0 }
     }
 
     /// Stops a run with everything it has started, or the turns of the conversation of that name.
@@ -92,8 +110,18 @@ impl World {
             .filter(|(_, running)| matches!(&running.answer, AnswerTo::Token(parent, _) if *parent == run))
             .map(|(id, _)| id.clone())
             .collect();
+        let asked: Vec<RunId> = self
+            .conversations
+            .iter()
+            .filter(|(_, machine)| {
+                machine.state().active_turns().any(
+                    |turn| matches!(&turn.reply_to, Some(ReplyTo::Run { run: asking, .. }) if *asking == run),
+                )
+            })
+            .map(|(id, _)| RunId(id.0.clone()))
+            .collect();
         self.cancelled.insert(run);
-        for run in started {
+        for run in started.into_iter().chain(asked) {
             self.cancel(stamp, run, outcome);
         }
     }

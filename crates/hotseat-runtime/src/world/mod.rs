@@ -17,7 +17,7 @@ use hotseat_trace::{Event, Execution, Payload, Record};
 pub use delivery::{ApprovalQuestion, Ask, ClientCall, Delivery, Outcome, Stamp};
 use run::Running;
 
-use crate::conversation::{Conversation, Input, Millis, Opening};
+use crate::conversation::{Conversation, Input, Millis, Opening, ReplyTo};
 use crate::definition::{Definitions, Limits};
 use crate::ids::{ConversationId, RunId};
 
@@ -74,13 +74,22 @@ impl World {
                 self.deadline(conversation).is_none_or(|deadline| deadline > now)
             }
             Delivery::Run { run, .. } | Delivery::Remembered { run, .. } => !self.runs.contains_key(run),
-            Delivery::Open { opening, call } => {
-                call.is_some() && self.cancelled.contains(&RunId(opening.conversation.0.clone()))
+            Delivery::Open { call: None, .. } => false,
+            Delivery::Open { opening, call: Some(call) } => {
+                self.cancelled.contains(&RunId(opening.conversation.0.clone())) || self.is_unwanted(call)
             }
-            Delivery::Input { input: Input::AgentCall { reply_to, .. }, .. } => {
-                self.cancelled.contains(&reply_to.at.call.run(reply_to.at.attempt))
+            Delivery::Input { input, .. } => self.is_unwanted(input),
+        }
+    }
+
+    /// Whether an input is a call that its caller is no longer interested in.
+    fn is_unwanted(&self, input: &Input) -> bool {
+        match input {
+            Input::AgentCall { reply_to: ReplyTo::Call { at, .. }, .. } => {
+                self.cancelled.contains(&at.call.run(at.attempt))
             }
-            Delivery::Input { .. } => false,
+            Input::AgentCall { reply_to: ReplyTo::Run { run, .. }, .. } => !self.runs.contains_key(run),
+            _ => false,
         }
     }
 

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use hotseat_trace::{
-    Execution, ExecutionKind, MemorySearched, MemoryTouched, MemoryWritten, Payload, WorkOrigin,
+    Execution, ExecutionKind, MemorySearched, MemoryTouched, MemoryWritten, ParentCall, Payload, WorkOrigin,
 };
 use serde_json::Value;
 
 use super::{Ask, Delivery, Outcome, Stamp, World};
-use crate::conversation::{HookAddress, Input, OperationAddress};
+use crate::conversation::{Caller, HookAddress, Input, Opening, OperationAddress, ReplyTo};
 use crate::definition::{Task, Workflow};
 use crate::failure::{ErrorCode, Failure};
-use crate::ids::{ConversationId, RunId};
+use crate::ids::{AgentId, ConversationId, RunId};
 use crate::memory::{MemoryUse, Recalled};
 use crate::work::{TokenId, Work, WorkContext, WorkEffect, WorkInput, WorkflowRun};
 
@@ -121,6 +121,22 @@ impl World {
                 let answer = AnswerTo::Token(run.clone(), token);
                 self.start(&conversation, context, made, input, answer, outcome);
             }
+            WorkEffect::Agent { token, conversation, agent, input } => {
+                let refused = if self.definitions.agent(&agent).is_none() {
+                    Some(Failure::business(ErrorCode::NotFound, format!("there is no agent {agent}")))
+                } else if running.context.depth >= self.limits.depth {
+                    let message =
+                        format!("agents may call each other {} deep, and no deeper", self.limits.depth);
+                    Some(Failure::business(ErrorCode::ExecutionFailed, message))
+                } else {
+                    None
+                };
+                match refused {
+                    Some(failure) => outcome.now(own(WorkInput::Answered { token, result: Err(failure) })),
+                    None => outcome.now(opening(running, run, token, conversation, agent, input)),
+                }
+            }
+            WorkEffect::CancelAgent { conversation } => self.cancel(stamp, RunId(conversation.0), outcome),
             WorkEffect::CancelSubworkflow { token } => {
                 self.cancel(stamp, WorkflowRun::subrun(run, token), outcome);
             }
@@ -153,6 +169,31 @@ impl World {
         };
         self.work(stamp, run, &WorkInput::Answered { token, result }, outcome);
     }
+}
+
+/// A run opens a conversation with an agent.
+fn opening(
+    running: &Running,
+    run: &RunId,
+    token: TokenId,
+    conversation: ConversationId,
+    agent: AgentId,
+    input: Value,
+) -> Delivery {
+    let parent = ParentCall {
+        conversation_id: running.conversation.0.clone(),
+        turn_id: running.context.turn.as_ref().map(|turn| turn.0.clone()).unwrap_or_default(),
+        // A run has no call of its own to name; what it opens is called like the place that opens it.
+        call_id: conversation.0.clone(),
+    };
+    let call = Input::AgentCall {
+        caller: Caller::Workflow { run_id: run.clone() },
+        agent: agent.clone(),
+        input,
+        reply_to: ReplyTo::Run { run: run.clone(), token },
+        depth: running.context.depth + 1,
+    };
+    Delivery::Open { opening: Opening { conversation, agent, parent: Some(parent) }, call: Some(call) }
 }
 
 /// Whoever waits for a run is answered.

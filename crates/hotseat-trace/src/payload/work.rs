@@ -187,6 +187,8 @@ pub enum TokenStatus {
     WaitingForSiblings,
     /// It waits for a workflow that it started.
     WaitingForSubworkflow,
+    /// It waits for an agent that it asked.
+    WaitingForAgent,
     /// Done.
     Completed,
     /// Its work failed.
@@ -208,7 +210,8 @@ impl TokenStatus {
             | TokenStatus::Dispatched
             | TokenStatus::Executing
             | TokenStatus::WaitingForSiblings
-            | TokenStatus::WaitingForSubworkflow => false,
+            | TokenStatus::WaitingForSubworkflow
+            | TokenStatus::WaitingForAgent => false,
         }
     }
 }

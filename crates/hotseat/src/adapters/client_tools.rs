@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::http::{self, BodyError, Http, Outgoing};
 use super::telling::output_of_text;
-use super::{Limits, TurnError};
+use super::{Limits, TurnError, unanswered_call};
 use crate::session::{ToolReply, TurnScript};
 
 /// The longest answer of a tool, in bytes.
@@ -36,8 +36,7 @@ pub(super) async fn answer(
         return Ok(reply);
     }
     let Some(url) = script.tool_url(name) else {
-        let message = format!("client tool {name} was called with {arguments} and no scripted answer fits");
-        return Err(Failure::new(FailureKind::TestError, message).into());
+        return Err(unanswered_call(name, arguments).into());
     };
     let unanswered = |words: String| {
         let message = format!("client tool {name} could not be asked: {words}");

@@ -64,8 +64,6 @@ struct Turn<'a> {
     asked: usize,
     script: &'a mut TurnScript,
     recorder: &'a mut Recorder,
-    http: &'a Http,
-    limits: Limits,
 }
 
 /// What is to be done after an event.
@@ -73,12 +71,14 @@ enum Next {
     GoOn,
     /// The client answers.
     Answer(Told),
+    /// The client carries out the call of a tool that it offers.
+    CarryOut(ToolInvocation),
     /// The turn is over.
     Done,
 }
 
 impl Session {
-    /// Opens a conversation. The agent is told nothing yet. `http` asks servers that answer tools of the client.
+    /// Opens a conversation. The agent is told nothing yet.
     pub fn open(http: Arc<Http>, target: Target) -> Self {
         let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         Session { http, target, id: id.into(), talk: None }
@@ -98,10 +98,9 @@ impl Session {
                 Failure::new(FailureKind::AgentError, format!("the agent took no turn: {reason}")).into()
             );
         };
-        let (http, begun) = (&*self.http, HashMap::new());
         let mut turn =
-            Turn { id: turn_id, own: own.clone(), begun, asked: 0, script, recorder, http, limits };
-        let held = talk.hold(&mut turn).await;
+            Turn { id: turn_id, own: own.clone(), begun: HashMap::new(), asked: 0, script, recorder };
+        let held = talk.hold(&mut turn, &self.http, limits).await;
         if held.is_err() {
             // What the agent still does in this turn belongs to none.
             let reason = "the test has given the turn up".to_string();
@@ -137,8 +136,7 @@ async fn begin(target: &Target, id: &str, script: &TurnScript) -> Result<Talk, F
 }
 
 impl Talk {
-    async fn hold(&mut self, turn: &mut Turn<'_>) -> Result<(), TurnError> {
-        let limits = turn.limits;
+    async fn hold(&mut self, turn: &mut Turn<'_>, http: &Http, limits: Limits) -> Result<(), TurnError> {
         loop {
             let silent = tokio::time::Instant::now() + limits.idle;
             let next = tokio::time::timeout_at(limits.deadline.min(silent), self.watcher.next()).await;
@@ -156,26 +154,28 @@ impl Talk {
                     }
                     Next::GoOn
                 }
-                Signal::Event(record) => turn.take(&record).await?,
+                Signal::Event(record) => turn.take(&record)?,
             };
-            match next {
-                Next::GoOn => {}
-                Next::Done => return Ok(()),
-                Next::Answer(answer) => {
-                    turn.asked += 1;
-                    if turn.asked > MOST_REQUESTS {
-                        return Err(asked_too_often().into());
-                    }
-                    self.handle.send(answer).await.map_err(lost)?;
+            if !matches!(next, Next::GoOn | Next::Done) {
+                turn.asked += 1;
+                if turn.asked > MOST_REQUESTS {
+                    return Err(asked_too_often().into());
                 }
             }
+            let answer = match next {
+                Next::GoOn => continue,
+                Next::Done => return Ok(()),
+                Next::Answer(answer) => answer,
+                Next::CarryOut(call) => turn.carry_out(&call, http, limits).await?,
+            };
+            self.handle.send(answer).await.map_err(lost)?;
         }
     }
 }
 
 impl Turn<'_> {
     /// Records what the agent tells, in the words of this trace.
-    async fn take(&mut self, record: &Record) -> Result<Next, TurnError> {
+    fn take(&mut self, record: &Record) -> Result<Next, TurnError> {
         let mut payload = record.payload.clone();
         let said_in = payload.turn_id().cloned();
         let is_own = said_in.as_deref() == Some(self.own.as_str());
@@ -194,7 +194,7 @@ impl Turn<'_> {
         }
         match &record.payload {
             Payload::ToolInvoked(call) if call.target_type.as_deref() == Some("client") => {
-                next = Next::Answer(self.carry_out(call).await?);
+                next = Next::CarryOut(call.clone());
             }
             Payload::InterruptRaised(question) => next = Next::Answer(self.approve(question)?),
             _ => {}
@@ -209,11 +209,15 @@ impl Turn<'_> {
     }
 
     /// The client carries a call out, as the test says.
-    async fn carry_out(&mut self, call: &ToolInvocation) -> Result<Told, TurnError> {
+    async fn carry_out(
+        &mut self,
+        call: &ToolInvocation,
+        http: &Http,
+        limits: Limits,
+    ) -> Result<Told, TurnError> {
         let arguments = call.input.clone().unwrap_or(Value::Null);
         let asked = ClientCall { id: &call.tool_call_id, name: &call.tool_name, arguments: &arguments };
-        let reply = client_tools::answer(asked, self.script, self.http, self.limits).await?;
-        let result = match reply {
+        let result = match client_tools::answer(asked, self.script, http, limits).await? {
             ToolReply::Content(output) => Ok(output),
             ToolReply::Error(message) => Err(ToolFailure::business(ErrorCode::ExecutionFailed, message)),
         };

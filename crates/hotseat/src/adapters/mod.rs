@@ -138,6 +138,12 @@ fn unanswered_interrupt(asked: &AskedInterrupt<'_>, value: &Value) -> Failure {
         .with_detail(serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
+/// The failure of a turn whose test has no answer to a call of a tool that its client offers.
+fn unanswered_call(tool: &str, arguments: &Value) -> Failure {
+    let message = format!("client tool {tool} was called with {arguments} and no scripted answer fits");
+    Failure::new(FailureKind::TestError, message)
+}
+
 /// The beginning of a text, cut between characters, with a mark where it goes on.
 fn excerpt(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {

@@ -184,8 +184,13 @@ impl<W: Write + Send> Console<W> {
                 (name, one_line(reason, self.left(taken)))
             }
             _ => {
-                let took = format!("({})", duration(attempt.duration));
-                (one_line(&case.name, self.left(taken + TOOK)), took)
+                let reached = attempt.checkpoints.iter().filter(|reached| reached.at.is_some()).count();
+                let reached = match attempt.checkpoints.len() {
+                    0 => String::new(),
+                    all => format!(" - {reached}/{}", count(all, "checkpoint")),
+                };
+                let took = format!("({}){reached}", duration(attempt.duration));
+                (one_line(&case.name, self.left(taken + TOOK + columns(&reached))), took)
             }
         };
         let (turns, note) = (self.paint(Tone::Quiet, &turns), self.paint(Tone::Quiet, &note));

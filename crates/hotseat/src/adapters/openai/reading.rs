@@ -371,3 +371,116 @@ fn error_info(error: &Value) -> ErrorInfo {
     };
     ErrorInfo { code: text("code").or_else(|| text("type")), message, retriable: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::session::{Recorder, Redactor};
+
+    /// What comes of chunks: the error, or text and calls with their arguments.
+    fn read(chunks: &[String]) -> Result<(String, Vec<(String, Value)>), TurnError> {
+        let mut recorder = Recorder::new(Redactor::default(), false);
+        let mut telling = Telling::new("turn-1".into(), &mut recorder);
+        let mut reading = Reading::new(false);
+        for chunk in chunks {
+            reading.chunk(chunk, &mut telling)?;
+        }
+        let reply = reading.reply(&mut telling)?;
+        let calls = reply.calls.into_iter().map(|call| (call.name, call.arguments.value()));
+        Ok((reply.text, calls.collect()))
+    }
+
+    fn chunk(delta: Value) -> String {
+        json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
+    }
+
+    #[test]
+    fn servers_number_the_pieces_of_calls_in_their_own_ways() {
+        let piece = |call: Value| chunk(json!({"tool_calls": [call]}));
+        let named = |id: &str, name: &str, arguments: &str| json!({"id": id, "function": {"name": name, "arguments": arguments}});
+        let calls = [("a".to_string(), json!({"x": 1})), ("b".to_string(), json!({"y": 2}))];
+        let ways: [Vec<String>; 5] = [
+            // Whole calls, without an index.
+            vec![piece(named("1", "a", "{\"x\":1}")), piece(named("2", "b", "{\"y\":2}"))],
+            // All calls in one chunk.
+            vec![chunk(json!({"tool_calls": [named("1", "a", "{\"x\":1}"), named("2", "b", "{\"y\":2}")]}))],
+            // No ids and no index: a name begins a call, what has none goes on.
+            vec![
+                piece(json!({"function": {"name": "a", "arguments": "{\"x\""}})),
+                piece(json!({"function": {"arguments": ":1}"}})),
+                piece(json!({"function": {"name": "b", "arguments": "{\"y\":2}"}})),
+            ],
+            // Every call has the index 0, and an id of its own.
+            vec![
+                piece(json!({"index": 0, "id": "1", "function": {"name": "a", "arguments": "{\"x\":1}"}})),
+                piece(json!({"index": 0, "id": "2", "function": {"name": "b", "arguments": "{\"y\""}})),
+                piece(json!({"index": 0, "function": {"arguments": ":2}"}})),
+            ],
+            // Arguments as an object, and before the name.
+            vec![
+                piece(json!({"index": 0, "function": {"arguments": {"x": 1}}})),
+                piece(json!({"index": 1, "id": "2", "function": {"name": "b", "arguments": "{\"y\":2}"}})),
+                piece(json!({"index": 0, "id": "1", "function": {"name": "a"}})),
+            ],
+        ];
+        for way in ways {
+            assert_eq!(read(&way), Ok((String::new(), calls.to_vec())), "{way:?}");
+        }
+    }
+
+    proptest! {
+        /// However the pieces of several calls and of the text are cut and mixed, nothing is lost, doubled or merged.
+        #[test]
+        fn pieces_may_be_cut_and_mixed_in_any_way(
+            text in "[a-z ]{0,20}",
+            calls in prop::collection::vec(("[a-z]{1,8}", prop::collection::vec("[a-zé\"\\\\ ]{0,8}", 0..4)), 0..4),
+            cuts in prop::collection::vec(1_usize..5, 64),
+            order in prop::collection::vec(any::<u8>(), 256),
+        ) {
+            let mut cuts = cuts.into_iter().cycle();
+            let mut cut = |text: &str| {
+                let characters: Vec<char> = text.chars().collect();
+                let mut rest = characters.as_slice();
+                let mut pieces = Vec::new();
+                while !rest.is_empty() {
+                    let (piece, more) = rest.split_at(cuts.next().unwrap_or(1).min(rest.len()));
+                    pieces.push(piece.iter().collect::<String>());
+                    rest = more;
+                }
+                pieces
+            };
+            // Each call and the text are a sequence; the sequences are mixed.
+            let mut sequences: Vec<Vec<Value>> = vec![cut(&text).into_iter().map(|piece| json!({"content": piece})).collect()];
+            let mut expected = Vec::new();
+            for (index, (name, arguments)) in calls.iter().enumerate() {
+                let arguments = json!(arguments);
+                expected.push((name.clone(), arguments.clone()));
+                let begin = json!({"tool_calls": [{"index": index, "id": format!("c{index}"), "function": {"name": name}}]});
+                let pieces = cut(&arguments.to_string()).into_iter().map(|piece| {
+                    json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+                });
+                sequences.push(std::iter::once(begin).chain(pieces).collect());
+            }
+            let mut chunks = Vec::new();
+            let mut order = order.into_iter().cycle();
+            while sequences.iter().any(|sequence| !sequence.is_empty()) {
+                let filled: Vec<usize> = (0..sequences.len()).filter(|&at| !sequences[at].is_empty()).collect();
+                let at = filled[usize::from(order.next().unwrap_or(0)) % filled.len()];
+                chunks.push(chunk(sequences[at].remove(0)));
+            }
+            chunks.push(chunk(json!({})));
+            let (said, mut called) = read(&chunks).expect("the chunks are whole");
+            // Calls are in the order in which they began.
+            called.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.to_string().cmp(&b.1.to_string())));
+            expected.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.to_string().cmp(&b.1.to_string())));
+            prop_assert_eq!((said, called), (text, expected));
+        }
+
+        #[test]
+        fn no_chunk_makes_it_panic(chunks in prop::collection::vec("[\\[\\]{}:,\"a-z0-9]{0,40}", 0..4)) {
+            let _ = read(&chunks);
+        }
+    }
+}

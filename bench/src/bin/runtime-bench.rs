@@ -1,0 +1,55 @@
+//! Measures the reference agent and prints what it costs. `bench/README.md` says what the figures mean.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use hotseat_bench::bare_client::Failure;
+use hotseat_bench::runtime::{self, Kept};
+
+/// Measures the reference agent: turns of the simulated driver, added time on the tokio driver, memory.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Little of everything: shows that everything works, not how fast it is.
+    #[arg(long)]
+    quick: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    if cfg!(debug_assertions) && !args.quick {
+        return Err("a debug build says nothing about speed: cargo run --release --bin runtime-bench".into());
+    }
+    let (time, turns, conversations) =
+        if args.quick { (Duration::from_millis(50), 2, 100) } else { (Duration::from_secs(2), 20, 5_000) };
+    println!("simulated driver, one thread            turns/s    model alone");
+    for measured in runtime::simulated(time)? {
+        println!("  {:<34} {:>10.0} {:>14.0}", measured.what, measured.turns, measured.model);
+    }
+    for (kept, name) in [(Kept::InMemory, "in memory"), (Kept::InFile, "in SQLite")] {
+        println!("\ntokio driver, kept {name:<18}  turn (ms)  model (ms)  added (ms)");
+        for at_once in [1, 100, if args.quick { 200 } else { 1_000 }] {
+            let measured = runtime::live(at_once, turns, kept)?;
+            let (turn, model) = (measured.turn.as_secs_f64() * 1e3, measured.model.as_secs_f64() * 1e3);
+            let at_once = measured.at_once;
+            println!("  {at_once:>5} at once {turn:>28.2} {model:>11.2} {:>11.2}", turn - model);
+        }
+    }
+    println!("\nidle conversation after one turn         held (KiB)  not held (KiB)");
+    for (kept, name) in [(Kept::InMemory, "kept in memory"), (Kept::InFile, "kept in SQLite")] {
+        let measured = runtime::idle(conversations, kept)?;
+        println!("  {name:<38} {:>10.1} {:>15.1}", measured.held / 1024.0, measured.left / 1024.0);
+    }
+    Ok(())
+}

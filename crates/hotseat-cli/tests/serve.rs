@@ -1,0 +1,256 @@
+//! `hotseat serve`, as a person and as `hotseat test` meet it.
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use common::{LONG, Project, never_panicked};
+use hotseat_testkit::Running;
+
+const AGENT: &str = "\
+name: Clerk
+system: You are a clerk.
+tools:
+  - name: look_up
+    description: Looks an order up
+    input: { type: object, properties: { order: { type: string } }, required: [order] }
+    task:
+      steps:
+        - mock: { computes: '{order: input.order, total: 42.5}' }
+  - name: research
+    description: Takes a while
+    async: true
+    task:
+      steps:
+        - mock: { returns: { found: 7 }, delay_ms: 50 }
+  - name: ask_expert
+    description: Asks somebody who knows
+    agent: { name: Expert, system: EXPERT, connector: expert }
+connectors:
+  clerk: { type: scripted, script: clerk.script.yaml }
+  expert: { type: scripted, script: expert.script.yaml }
+connector: clerk
+";
+
+const SCRIPT: &str = r#"
+use: always
+rules:
+  - when: { user: 'order (?<order>\S+)' }
+    reply: { text: Let me look., tool_calls: [{ name: look_up, arguments: { order: '{{ order }}' } }] }
+  - when: { tool_result: { tool: look_up } }
+    reply: It costs {{ result.total }}.
+  - when: { user: research }
+    reply: { text: I have started., tool_calls: [research] }
+  - when: { notice: found }
+    reply: It is 7.
+  - when: { user: expert }
+    reply: { tool_calls: [ask_expert] }
+  - when: { tool_result: { tool: ask_expert } }
+    reply: 'The expert says: {{ result.response }}'
+  - when: { user: confirm, offered: [confirm] }
+    reply: { tool_calls: [{ name: confirm, arguments: { action: pay } }] }
+  - when: { tool_result: { tool: confirm } }
+    reply: 'You said: {{ result }}'
+  - when: { user: crash }
+    error: auth
+  - when: { user: think }
+    reply: { text: Done., reasoning: Let me think. }
+  - reply: Hello.
+"#;
+
+const SUITE: &str = r"
+name: text
+turns:
+  - user: hello
+    assert: { text: { must_match: '^Hello\.$' } }
+  - user: think about it
+    assert: { text: { must_match: '^Done\.$' } }
+---
+name: tools
+turns:
+  - user: order o-9
+    assert:
+      tools:
+        require:
+          - { name: look_up, args_match: { order: '^o-9$' }, result_match: '42\.5', count: { exact: 1 } }
+      text: { must_match: 'It costs 42\.5' }
+  - user: order o-8
+    assert:
+      tools: { require: [{ name: look_up, args_match: { order: '^o-8$' }, count: { exact: 1 } }] }
+---
+name: work beside the conversation
+turns:
+  - user: research
+    assert:
+      tools: { require: [{ name: research, result_match: '7' }] }
+      text: { must_match: 'I have started\.\s*It is 7\.' }
+---
+name: another agent
+turns:
+  - user: ask the expert
+    assert:
+      tools: { require: [{ name: ask_expert }] }
+      text: { must_match: '^The expert says: I know\.$' }
+---
+name: a tool of the client
+tools:
+  - name: confirm
+    description: Asks the user
+    parameters: { type: object, properties: { action: { type: string } } }
+    answers: [{ args_match: { action: pay }, content: yes of course }]
+turns:
+  - user: confirm it
+    assert:
+      tools: { require: [{ name: confirm, result_match: of course }] }
+      text: { must_match: 'You said: yes of course' }
+  - user: hello again
+";
+
+/// A project with an agent and a suite.
+fn project() -> Project {
+    Project::empty()
+        .file("clerk/agent.yaml", AGENT)
+        .file("clerk/clerk.script.yaml", SCRIPT)
+        .file("clerk/expert.script.yaml", "use: always\nrules: [{ reply: I know. }]\n")
+}
+
+/// A server that runs, with its address.
+fn start(project: &Project, args: &[&str]) -> (Running, String) {
+    let args = [&["serve", "clerk", "--port", "0"], args].concat();
+    let mut running = project.command(&args).timeout(LONG).spawn();
+    let printed = running.wait_for_stdout("Ctrl-C stops it.");
+    let address = printed.split_whitespace().nth(2).expect("an address").to_string();
+    (running, address)
+}
+
+#[test]
+fn the_strict_client_accepts_everything_that_is_served() {
+    let project = project();
+    let (running, address) = start(&project, &[]);
+    let target = format!("target:\n  endpoint: {address}/\n  protocol: strict\n");
+    let project = project.file("hotseat.yaml", &target).suite("serve", SUITE);
+    let tested = project.test(&[]);
+    tested.all_passed();
+    assert_eq!(tested.count("passed"), 5);
+    running.interrupt();
+    let output = running.wait();
+    never_panicked(&output);
+    assert_eq!(output.code, 0, "{output}");
+}
+
+#[test]
+fn a_failed_turn_is_an_error_of_the_agent() {
+    let project = project();
+    let (_running, address) = start(&project, &[]);
+    let target = format!("target:\n  endpoint: {address}/\n  protocol: strict\n");
+    let suite = "name: crash\nturns: [{ user: crash }]\n";
+    let project = project.file("hotseat.yaml", &target).suite("serve", suite);
+    let tested = project.test(&[]);
+    assert_eq!(tested.failure("crash")["kind"], "agent_error", "{}", tested.output);
+}
+
+#[test]
+fn what_is_printed_can_be_tried() {
+    let project = project();
+    let (running, address) = start(&project, &[]);
+    let port = address.rsplit(':').next().unwrap().to_string();
+    running.interrupt();
+    let output = running.wait();
+    insta::assert_snapshot!(output.stdout.replace(&port, "PORT"), @r#"
+    clerk on http://127.0.0.1:PORT
+      AG-UI             http://127.0.0.1:PORT/
+      chat completions  http://127.0.0.1:PORT/v1 (model clerk)
+    Try it:
+      curl -N http://127.0.0.1:PORT/v1/chat/completions -H 'content-type: application/json' -d '{"model": "clerk", "stream": true, "messages": [{"role": "user", "content": "Hello"}]}'
+    Ctrl-C stops it.
+    "#);
+}
+
+/// The line to try, without curl.
+#[test]
+fn the_line_to_try_is_answered() {
+    let project = project();
+    let (_running, address) = start(&project, &[]);
+    let host = address.strip_prefix("http://").unwrap();
+    let body = r#"{"model": "clerk", "stream": true, "messages": [{"role": "user", "content": "Hello"}]}"#;
+    let mut socket = TcpStream::connect(host).unwrap();
+    write!(
+        socket,
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("[DONE]"), "{answer}");
+}
+
+#[test]
+fn conversations_outlive_the_server_in_their_file() {
+    let project = project();
+    let told = |address: &str, messages: &str| {
+        let host = address.strip_prefix("http://").unwrap();
+        let body = format!(r#"{{"threadId": "t", "runId": "r", "messages": [{messages}]}}"#);
+        let mut socket = TcpStream::connect(host).unwrap();
+        write!(
+            socket,
+            "POST / HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let (running, address) = start(&project, &["--store", "kept.db"]);
+    let first = r#"{"id": "1", "role": "user", "content": "hello"}"#;
+    assert!(told(&address, first).contains("t-t1-r1"));
+    running.interrupt();
+    assert_eq!(running.wait().code, 0);
+    let (_running, address) = start(&project, &["--store", "kept.db"]);
+    let other = r#"{"id": "1", "role": "user", "content": "something else"}, {"id": "2", "role": "user", "content": "x"}"#;
+    assert!(told(&address, other).contains("is not what the user said in turn 1"));
+    let second = format!(r#"{first}, {{"id": "2", "role": "user", "content": "hello"}}"#);
+    assert!(told(&address, &second).contains("t-t2-r1"));
+}
+
+#[test]
+fn an_agent_file_with_mistakes_is_shown_with_their_places() {
+    let project = project().file("clerk/agent.yaml", "name: Clerk\nsistem: x\n");
+    let output = project.hotseat(&["serve", "clerk"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("agent.yaml:2:1") && output.stderr.contains("sistem"), "{output}");
+    assert_eq!(output.stdout, "");
+}
+
+#[test]
+fn an_agent_that_is_not_there() {
+    let output = Project::empty().hotseat(&["serve", "nowhere"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("nowhere"), "{output}");
+}
+
+#[test]
+fn a_port_that_is_taken() {
+    let project = project();
+    let (_running, address) = start(&project, &[]);
+    let port = address.rsplit(':').next().unwrap();
+    let output = project.hotseat(&["serve", "clerk", "--port", port]);
+    assert_eq!(output.code, 3, "{output}");
+    assert!(output.stderr.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{output}");
+    assert!(output.stderr.contains("--port 0"), "{output}");
+}
+
+#[test]
+fn an_address_that_others_reach_is_warned_of() {
+    let project = project();
+    let mut running = project.command(&["serve", "clerk", "--port", "0", "--host", "0.0.0.0"]).spawn();
+    let said = running.wait_for_stderr("warning");
+    assert!(said.contains("whoever reaches this address"), "{said}");
+    running.wait_for_stdout("http://127.0.0.1:");
+    let output = project.hotseat(&["serve", "clerk", "--host", "here"]);
+    assert_eq!(output.code, 2, "{output}");
+}
