@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::refusal::{Reason, Refusal};
 use super::translate::{Failed, Question, Spent, Told, Translator};
 use crate::conversation::{
-    ApprovalVerdict, Caller, ContextEntry, Effect, Input, OperationAddress, OperationStatus, Phase,
-    ReplyTo, State, Turn, Work,
+    ApprovalVerdict, Caller, ContextEntry, Effect, Input, OperationAddress, OperationStatus, Phase, ReplyTo,
+    State, Turn, Work,
 };
 use crate::failure::{ErrorCode, Failure};
 use crate::ids::{CallId, TurnId};
