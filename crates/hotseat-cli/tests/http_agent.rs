@@ -200,6 +200,100 @@ fn a_path_to_tool_calls_that_finds_nothing_is_noted() {
     assert!(tested.case("a")["turns"][0].get("notes").is_none());
 }
 
+// Streams.
+
+const STREAM: &str = "{ reply: $.delta, tool_calls: { path: $.call, name: $.name }, usage: $.cost, done: { path: $.type, equals: end }, error: $.error }";
+
+fn piece(text: &str) -> Value {
+    json!({"type": "piece", "delta": text})
+}
+
+fn ndjson(events: &[Value]) -> Reply {
+    let reply = Reply::status(200).header("content-type", "application/x-ndjson");
+    events.iter().fold(reply, |reply, event| reply.bytes(format!("{event}\n")))
+}
+
+fn sse(events: &[Value]) -> Reply {
+    events.iter().cloned().fold(Reply::sse(), Reply::event)
+}
+
+/// Holds one turn with a server that streams.
+#[track_caller]
+fn streamed(form: &str, reply: Reply) -> Tested {
+    let server = FakeAgent::start(move |_| reply.clone());
+    project(&server, &format!("{}  stream: {form}\n", mapped(STREAM)))
+        .suite("a", HELLO)
+        .test(&["--trace", "out/t.jsonl"])
+}
+
+#[test]
+fn the_events_of_a_stream_are_read_one_by_one() {
+    let events = [
+        piece("One mo"),
+        piece("ment."),
+        json!({"type": "begin", "call": {"id": 1, "name": "search", "arguments": {"q": "shoes"}}}),
+        json!({"type": "ended", "call": {"id": 1, "result": {"total": 3}}}),
+        piece("Found "),
+        piece("3."),
+        json!({"type": "end", "cost": {"tokens": 5}}),
+    ];
+    for (form, reply) in [
+        ("sse", sse(&events)),
+        ("ndjson", ndjson(&events)),
+        ("sse", sse(&events).in_pieces_of(1)),
+        ("ndjson", ndjson(&events).in_pieces_of(1)),
+    ] {
+        let tested = streamed(form, reply);
+        tested.all_passed();
+        let turn = &tested.case("a")["turns"][0];
+        assert_eq!(turn["messages"], json!(["One moment.", "Found 3."]));
+        assert_eq!(turn["tool_calls"].as_array().map(Vec::len), Some(1));
+        let call = &turn["tool_calls"][0];
+        assert_eq!((&call["args"], &call["result"]), (&json!({"q": "shoes"}), &json!({"total": 3})));
+        assert_eq!(turn["usage"], json!([{"tokens": 5}]));
+    }
+    // `[DONE]` says it as well, and the last line may lack its end.
+    streamed("sse", sse(&[piece("Hello.")]).bytes("data: [DONE]\n\n")).all_passed();
+    streamed("ndjson", ndjson(&[piece("Hello.")]).bytes("{\"type\": \"end\"}")).all_passed();
+}
+
+#[test]
+fn streams_that_are_no_answer() {
+    let unfinished = "none of which says that it is the last (`map.done`)";
+    for (form, reply, kind, words) in [
+        ("sse", sse(&[]), "protocol_error", "the stream ended without a single event"),
+        ("ndjson", ndjson(&[]), "protocol_error", "the stream ended without a single event"),
+        ("sse", sse(&[piece("Hel")]), "protocol_error", unfinished),
+        ("ndjson", ndjson(&[piece("Hel")]), "protocol_error", unfinished),
+        ("sse", sse(&[piece("Hel")]).cut(), "protocol_error", "the connection broke after 1 event(s)"),
+        ("ndjson", ndjson(&[piece("Hel")]).bytes("{\"type"), "protocol_error", "event 2 is not JSON"),
+        (
+            "sse",
+            sse(&[json!({"type": "end"})]),
+            "protocol_error",
+            "`map.reply` ($.delta) selects nothing in any event",
+        ),
+        ("sse", sse(&[json!({"type": "piece", "delta": 5})]), "protocol_error", "selects the number 5"),
+        (
+            "sse",
+            sse(&[json!({"call": {"id": 9}})]),
+            "protocol_error",
+            "`map.tool_calls.name` ($.name) selects nothing in a tool call",
+        ),
+        (
+            "sse",
+            sse(&[piece("Hel"), json!({"error": "out of stock"})]),
+            "agent_error",
+            "the agent failed: out of stock",
+        ),
+    ] {
+        not_a_pass(&streamed(form, reply), 1, kind, words);
+    }
+    let cut = streamed("sse", sse(&[piece("Deleting"), json!({"call": {"name": "delete"}})]));
+    let turn = &cut.case("a")["turns"][0];
+    assert_eq!((&turn["output"], &turn["tool_calls"][0]["name"]), (&json!("Deleting"), &json!("delete")));
+}
+
 // What is not a pass.
 
 #[test]
@@ -308,6 +402,21 @@ fn a_server_that_is_silent_slow_or_not_there() {
     let target =
         format!("target: {{ type: http, endpoint: '{}', body: {{ m: '{{{{message}}}}' }} }}\n", nobody());
     not_a_pass(&Project::with(&target).suite("a", HELLO).test(&[]), 3, "unreachable", "cannot reach");
+}
+
+#[test]
+fn a_message_that_would_lead_elsewhere_is_not_sent() {
+    let server = FakeAgent::start(|_| Reply::text(200, "fine"));
+    let target =
+        format!("target: {{ type: http, method: GET, endpoint: '{}a/{{{{message}}}}/b' }}\n", server.url());
+    let suite = "name: a\nturns: [{ user: '..' }]\n";
+    not_a_pass(
+        &Project::with(&target).suite("a", suite).test(&[]),
+        1,
+        "test_error",
+        "leads elsewhere than it says",
+    );
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[test]

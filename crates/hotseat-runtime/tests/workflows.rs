@@ -6,7 +6,7 @@ use hotseat_runtime::definition::{
     Join, Merging, Node, OnJoinTimeout, Task, Workflow, mock, node, persona, task, tool, transition, workflow,
 };
 use hotseat_runtime::sim::TestConversation;
-use hotseat_trace::TokenStatus;
+use hotseat_trace::{TokenStatus, TokensSpec, verify_workflow};
 use kit::{Test, at, completed};
 use serde_json::{Value, json};
 
@@ -207,4 +207,56 @@ fn a_failing_branch_fails_the_workflow_and_the_others_are_given_up() {
 fn input_that_does_not_fit_is_refused_by_the_workflow() {
     let flow = workflow("Strict").input(hotseat_runtime::definition::schema::object([])).node(start());
     assert_eq!(failure(&run(&flow, json!({"_callback": 1}))), "`_callback` is not expected");
+}
+
+/// The run that the tool of the conversation started.
+fn run_of(result: &TestConversation) -> String {
+    result.trace.workflows().runs(hotseat_trace::WorkOrigin::Tool)[0].run_id.to_string()
+}
+
+#[test]
+fn a_run_is_as_expected_or_every_check_says_what_is_not() {
+    let result = run(&fan(Join::All, Merging::Collect("output.all".into())), json!({}));
+    let run_id = run_of(&result);
+    let right = TokensSpec {
+        root: Some("start".into()),
+        total: Some(8),
+        at: vec![("start".into(), 1), ("end".into(), 1)],
+        fan_outs: Some(vec![("g".into(), 3)]),
+        fan_in_arrivals: Some(3),
+        fan_in_continuations: Some(1),
+        cancelled: Some(0),
+    };
+    verify_workflow(&result.trace, &run_id)
+        .completed()
+        .with_output(output(&result))
+        .with_tokens(right.clone())
+        .with_custom("nothing", |_| Ok(()))
+        .assert();
+    let wrong: [TokensSpec; 7] = [
+        TokensSpec { root: Some("end".into()), ..TokensSpec::default() },
+        TokensSpec { total: Some(4), ..TokensSpec::default() },
+        TokensSpec { at: vec![("end".into(), 2)], ..TokensSpec::default() },
+        TokensSpec { fan_outs: Some(vec![("g".into(), 2)]), ..TokensSpec::default() },
+        TokensSpec { fan_in_arrivals: Some(2), ..TokensSpec::default() },
+        TokensSpec { fan_in_continuations: Some(2), ..TokensSpec::default() },
+        TokensSpec { cancelled: Some(1), ..TokensSpec::default() },
+    ];
+    for spec in wrong {
+        let error = verify_workflow(&result.trace, &run_id).with_tokens(spec.clone()).run().unwrap_err();
+        assert_eq!(error.mismatches.len(), 1, "{spec:?}: {error}");
+    }
+    for broken in [
+        verify_workflow(&result.trace, &run_id).failed("no"),
+        verify_workflow(&result.trace, &run_id).with_output(json!({})),
+        verify_workflow(&result.trace, "nobody").completed(),
+        verify_workflow(&result.trace, &run_id).with_custom("mine", |_| Err("not mine".into())),
+    ] {
+        assert_eq!(broken.run().unwrap_err().mismatches.len(), 1);
+    }
+    let any = run(&fan(Join::Any, Merging::Collect("output.all".into())), json!({}));
+    let spec = TokensSpec { cancelled: Some(2), fan_in_continuations: Some(1), ..TokensSpec::default() };
+    verify_workflow(&any.trace, &run_of(&any)).completed().with_tokens(spec).assert();
+    let bad = run(&workflow("Bad").node(task("Bad").step(mock().fails("no luck"))), json!({}));
+    verify_workflow(&bad.trace, &run_of(&bad)).failed("no luck").assert();
 }

@@ -222,8 +222,8 @@ impl Builder<'_> {
             let start = self.text.len() - rest.len();
             if rest.starts_with("//") {
                 self.at = start + rest.find('\n').unwrap_or(rest.len());
-            } else if rest.starts_with("/*") {
-                let Some(end) = rest[2..].find("*/") else {
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                let Some(end) = comment.find("*/") else {
                     return Err(self.mistake("this comment has no end".to_owned(), start..start + 2));
                 };
                 self.at = start + 2 + end + 2;

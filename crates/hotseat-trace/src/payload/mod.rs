@@ -41,6 +41,9 @@ macro_rules! payloads {
         }
 
         impl Payload {
+            /// The type names that this version knows.
+            pub const TYPES: &'static [&'static str] = &[$($name),+];
+
             /// The dotted type name, for instance `tool.invoked`.
             pub fn type_name(&self) -> &str {
                 match self {

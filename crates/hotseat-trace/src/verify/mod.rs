@@ -10,6 +10,7 @@ mod moves;
 mod order;
 mod tools;
 mod turns;
+mod workflow;
 
 use std::fmt;
 
@@ -20,6 +21,7 @@ pub use moves::MovesSpec;
 pub use order::Moment;
 pub use tools::ToolCallSpec;
 pub use turns::TurnsSpec;
+pub use workflow::{TokensSpec, WorkflowVerifier, verify_workflow};
 
 use crate::show::{around, summary};
 use crate::{Trace, View};

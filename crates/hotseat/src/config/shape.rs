@@ -44,6 +44,7 @@ pub static PROJECT: Shape = Shape {
 pub static TARGET: Tagged = Tagged {
     key: "type",
     shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET, &EMBEDDED_TARGET],
+    untagged: None,
 };
 
 const HEADERS: Field = Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request.");
@@ -173,6 +174,12 @@ pub static HTTP_TARGET: Shape = Shape {
             Kind::Shape(&HTTP_MAP),
             "Where things stand in the reply. Default: the whole body is what the agent says.",
         ),
+        Field::optional(
+            "stream",
+            Kind::Choice(&["none", "sse", "ndjson"]),
+            "In which form the answer comes: `none`: one document. `sse`: server-sent events. `ndjson`: one JSON document a line. `map` is then used on each event, and what the agent says comes in pieces.",
+        )
+        .default("none"),
         TIMEOUT,
         IDLE_TIMEOUT,
         FOLDER,
@@ -215,6 +222,11 @@ pub static HTTP_MAP: Shape = Shape {
             Kind::NonEmptyText,
             "An error: a text, or an object with a `message` and maybe a `code`. What is `null`, `false` or empty is none.",
         ),
+        Field::optional(
+            "done",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
+            "With `stream`: which event is the last one: the path selects something in it but `null` and `false`, or what is given with `equals`. Server-sent events may end with `[DONE]` instead.",
+        ),
     ],
 };
 
@@ -238,13 +250,13 @@ pub static HTTP_CALLS: Shape = Shape {
     ],
 };
 
-/// When an HTTP agent waits for an input.
+/// A value that is compared with another.
 pub static HTTP_AWAITING: Shape = Shape {
-    name: "HttpAwaiting",
-    doc: "When the agent waits for an input: when a value is equal to another.",
+    name: "HttpComparison",
+    doc: "Holds when a value is equal to another.",
     fields: &[
         Field::required("path", Kind::NonEmptyText, "Selects the value."),
-        Field::required("equals", Kind::Json, "What it is when the agent waits."),
+        Field::required("equals", Kind::Json, "What it is equal to then."),
     ],
 };
 

@@ -1,8 +1,9 @@
 //! Where things stand in an answer, and what is recorded of it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotseat_trace::{ErrorInfo, Failure, FailureKind, Origin};
+use hotseat_trace::{ErrorInfo, Failure, FailureKind, Offset, Origin};
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
@@ -38,6 +39,17 @@ pub struct Mapping {
     pub finish_reason: Option<Path>,
     /// An error.
     pub error: Option<Path>,
+    /// Which event of a stream is its last one.
+    pub done: Option<Done>,
+}
+
+/// Which event of a stream is its last one.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// Selects a value.
+    pub path: Path,
+    /// What it is equal to in the last event; without one it is anything but null and false.
+    pub equals: Option<Value>,
 }
 
 /// Where tool calls stand, and what stands where in each.
@@ -66,11 +78,31 @@ pub struct Awaits {
     pub equals: Option<Value>,
 }
 
-/// What of an answer is not for the trace alone.
-pub(super) struct Read {
+/// What was heard of an answer, and is not in the trace yet or not for the trace alone.
+#[derive(Default)]
+pub(super) struct Heard {
     pub(super) conversation_id: Option<String>,
     pub(super) usage: Option<Value>,
     pub(super) finish_reason: Option<Arc<str>>,
+    /// The message whose pieces are coming in.
+    arriving: Option<(String, Offset)>,
+    /// Whether anything was said.
+    said: bool,
+    /// Whether a tool was called.
+    called: bool,
+    /// The calls so far, by the ids that the agent gives them.
+    calls: HashMap<String, Arc<str>>,
+    awaiting: Option<bool>,
+    hint: Option<String>,
+}
+
+impl Heard {
+    /// Records the message whose pieces have come in.
+    pub(super) fn end_message(&mut self, telling: &mut Telling<'_>) {
+        if let Some((text, began)) = self.arriving.take() {
+            telling.message(text, Some(began), self.called);
+        }
+    }
 }
 
 impl Path {
@@ -121,43 +153,102 @@ impl Mapping {
         has_id: bool,
         keep_raw: bool,
         telling: &mut Telling<'_>,
-    ) -> Result<Read, TurnError> {
+    ) -> Result<Heard, TurnError> {
         let answer: Value = serde_json::from_str(body).map_err(|error| {
             protocol_error(format!("the answer is not JSON ({error}): {}", excerpt(body, 200)))
         })?;
         if keep_raw {
             telling.raw(answer.clone());
         }
-        if let Some(error) = self.error.as_ref().and_then(|path| path.first(&answer)).and_then(error_info) {
+        let mut heard = Heard::default();
+        self.look_at(&answer, &mut heard, telling)?;
+        if let Some(calls) = &self.calls
+            && calls.calls.all(&answer).is_empty()
+            && is_single(&calls.calls.text)
+        {
+            // Where calls are missing because the path is wrong, nobody should think that none were made.
+            let named = calls.calls.named();
+            telling.note(format!("{named} selects nothing in the answer: no tool calls were seen"));
+        }
+        for text in self.texts(&answer)? {
+            heard.said = true;
+            telling.message(text, None, heard.called);
+        }
+        self.end(&mut heard, has_id, Some(body), telling)?;
+        Ok(heard)
+    }
+
+    /// Records what the `number`th event of a stream says; says whether it is the last one.
+    pub(super) fn read_event(
+        &self,
+        data: &str,
+        number: u64,
+        heard: &mut Heard,
+        telling: &mut Telling<'_>,
+    ) -> Result<bool, TurnError> {
+        let event: Value = serde_json::from_str(data).map_err(|error| {
+            protocol_error(format!("event {number} is not JSON ({error}): {}", excerpt(data, 200)))
+        })?;
+        self.look_at(&event, heard, telling)?;
+        for piece in self.texts(&event)? {
+            heard.said = true;
+            heard.arriving.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
+        }
+        let Some(Done { path, equals }) = &self.done else { return Ok(false) };
+        Ok(match (path.first(&event), equals) {
+            (Some(found), Some(equals)) => found == equals,
+            (Some(found), None) => *found != Value::Bool(false),
+            (None, _) => false,
+        })
+    }
+
+    /// Everything but what the agent says, which comes whole or in pieces.
+    fn look_at(&self, answer: &Value, heard: &mut Heard, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        if let Some(error) = self.error.as_ref().and_then(|path| path.first(answer)).and_then(error_info) {
+            heard.end_message(telling);
             telling.run_failed(&error);
             return Err(TurnError::Run(error));
         }
-        let called = match &self.calls {
-            Some(calls) => calls.read(&answer, telling)?,
-            None => false,
+        if let Some(calls) = &self.calls {
+            calls.read(answer, heard, telling)?;
+        }
+        let first = |path: &Option<Path>| path.as_ref().and_then(|path| path.first(answer)).cloned();
+        heard.awaiting = self.awaits(answer)?.or(heard.awaiting);
+        heard.hint = first(&self.hint).map(|hint| plain_text(&hint)).or(heard.hint.take());
+        heard.conversation_id = self.id(answer)?.or(heard.conversation_id.take());
+        heard.usage = first(&self.usage).or(heard.usage.take());
+        let reason = first(&self.finish_reason).map(|reason| plain_text(&reason).into());
+        heard.finish_reason = reason.or(heard.finish_reason.take());
+        Ok(())
+    }
+
+    /// Records what is left, and says what is missing. `whole` is the answer, where it did not come in pieces.
+    pub(super) fn end(
+        &self,
+        heard: &mut Heard,
+        has_id: bool,
+        whole: Option<&str>,
+        telling: &mut Telling<'_>,
+    ) -> Result<(), TurnError> {
+        heard.end_message(telling);
+        let place = if whole.is_some() { "the answer" } else { "any event" };
+        let detail = whole.map(|body| shown_body(body.as_bytes())).unwrap_or_default();
+        let missing = |path: &Path, more: &str| {
+            let message = format!("{} selects nothing in {place}{more}", path.named());
+            TurnError::from(Failure::new(FailureKind::ProtocolError, message).with_detail(detail.clone()))
         };
-        let texts = self.texts(&answer)?;
-        if texts.is_empty() && !called {
-            let message = format!("{} selects nothing in the answer", self.reply.named());
-            let failure = Failure::new(FailureKind::ProtocolError, message);
-            return Err(failure.with_detail(shown_body(body.as_bytes())).into());
+        if !heard.said && !heard.called {
+            return Err(missing(&self.reply, ""));
         }
-        for text in texts {
-            telling.message(text, None, called);
+        if let Some(awaiting) = heard.awaiting {
+            telling.awaiting(awaiting, heard.hint.take());
         }
-        if let Some(awaiting) = self.awaits(&answer)? {
-            let hint = self.hint.as_ref().and_then(|path| path.first(&answer)).map(plain_text);
-            telling.awaiting(awaiting, hint);
+        match &self.conversation_id {
+            Some(path) if !has_id && heard.conversation_id.is_none() => {
+                Err(missing(path, " to the first message"))
+            }
+            Some(_) | None => Ok(()),
         }
-        Ok(Read {
-            conversation_id: self.id(&answer, body, has_id)?,
-            usage: self.usage.as_ref().and_then(|path| path.first(&answer)).cloned(),
-            finish_reason: self
-                .finish_reason
-                .as_ref()
-                .and_then(|path| path.first(&answer))
-                .map(|reason| plain_text(reason).into()),
-        })
     }
 
     /// What the agent says, message by message.
@@ -190,65 +281,54 @@ impl Mapping {
         }
     }
 
-    fn id(&self, answer: &Value, body: &str, has_id: bool) -> Result<Option<String>, TurnError> {
+    fn id(&self, answer: &Value) -> Result<Option<String>, TurnError> {
         let Some(path) = &self.conversation_id else { return Ok(None) };
         match path.first(answer) {
             Some(Value::String(id)) => Ok(Some(id.clone())),
             Some(Value::Number(id)) => Ok(Some(id.to_string())),
             Some(other) => Err(path.misfit(other, "a text or a number")),
-            None if has_id => Ok(None),
-            None => {
-                let message = format!("{} selects nothing in the answer to the first message", path.named());
-                let failure = Failure::new(FailureKind::ProtocolError, message);
-                Err(failure.with_detail(shown_body(body.as_bytes())).into())
-            }
+            None => Ok(None),
         }
     }
 }
 
 impl CallPaths {
-    /// Records the tool calls of an answer; says whether there were any.
-    fn read(&self, answer: &Value, telling: &mut Telling<'_>) -> Result<bool, TurnError> {
-        let selected = self.calls.all(answer);
-        if selected.is_empty() && is_single(&self.calls.text) {
-            // Where calls are missing because the path is wrong, nobody should think that none were made.
-            telling.note(format!(
-                "{} selects nothing in the answer: no tool calls were seen",
-                self.calls.named()
-            ));
-        }
-        let mut called = false;
-        for selected in selected {
+    /// Records the tool calls of an answer, or of an event.
+    fn read(&self, answer: &Value, heard: &mut Heard, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        for selected in self.calls.all(answer) {
             let calls = match selected {
                 Value::Array(calls) => calls.as_slice(),
                 Value::Null => &[],
                 call => std::slice::from_ref(call),
             };
             for call in calls {
-                self.call(call, telling)?;
-                called = true;
+                heard.end_message(telling);
+                self.call(call, heard, telling)?;
+                heard.called = true;
             }
         }
-        Ok(called)
+        Ok(())
     }
 
-    fn call(&self, call: &Value, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+    fn call(&self, call: &Value, heard: &mut Heard, telling: &mut Telling<'_>) -> Result<(), TurnError> {
         if !call.is_object() {
             return Err(self.calls.misfit(call, "an object for each call"));
         }
-        let name = match self.name.first(call) {
-            Some(Value::String(name)) if !name.is_empty() => name,
-            Some(other) => return Err(self.name.misfit(other, "the name of a tool")),
+        let own_id = self.id.first(call).map(plain_text).unwrap_or_default();
+        // A stream may tell of a call more than once: that it began, and what came of it.
+        let id = match heard.calls.get(&own_id) {
+            Some(known) => known.clone(),
             None => {
-                let message = format!("{} selects nothing in a tool call", self.name.named());
-                let failure = Failure::new(FailureKind::ProtocolError, message);
-                return Err(failure.with_detail(shown_body(call.to_string().as_bytes())).into());
+                let id = telling.call(&own_id, self.name(call)?, None);
+                if !own_id.is_empty() {
+                    heard.calls.insert(own_id, id.clone());
+                }
+                id
             }
         };
-        let id = self.id.first(call).map(plain_text).unwrap_or_default();
-        let id = telling.call(&id, name, None);
-        telling
-            .arguments(&id, Arguments::of_json(self.arguments.first(call).cloned().unwrap_or(Value::Null)));
+        if let Some(arguments) = self.arguments.first(call) {
+            telling.arguments(&id, Arguments::of_json(arguments.clone()));
+        }
         let reply = match (self.error.first(call).and_then(error_info), self.result.first(call)) {
             (Some(error), _) => Some(ToolReply::Error(error.message)),
             (None, Some(Value::String(text))) => Some(ToolReply::Content(output_of_text(text.clone()))),
@@ -259,6 +339,18 @@ impl CallPaths {
             telling.result(&id, reply, Origin::Stream);
         }
         Ok(())
+    }
+
+    fn name<'v>(&self, call: &'v Value) -> Result<&'v str, TurnError> {
+        match self.name.first(call) {
+            Some(Value::String(name)) if !name.is_empty() => Ok(name),
+            Some(other) => Err(self.name.misfit(other, "the name of a tool")),
+            None => {
+                let message = format!("{} selects nothing in a tool call", self.name.named());
+                let failure = Failure::new(FailureKind::ProtocolError, message);
+                Err(failure.with_detail(shown_body(call.to_string().as_bytes())).into())
+            }
+        }
     }
 }
 

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use hotseat_trace::{Failure, FailureKind};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Url};
+use reqwest::{Method, Response, Url};
 use serde_json::Value;
 
-pub use self::mapping::{Awaits, CallPaths, Mapping, Path};
+use self::mapping::Heard;
+pub use self::mapping::{Awaits, CallPaths, Done, Mapping, Path};
 use super::http::{self, BodyError, Http, Outgoing};
+use super::sse::{self, Decoder};
 use super::telling::Telling;
 use super::template::{Given, Said, Values, fill_json, fill_text, percent_encoded};
 use super::{AgentSession, Input, Limits, Pending, TurnError, excerpt};
@@ -33,10 +35,23 @@ pub struct Target {
     pub body: Option<Value>,
     /// Where things stand in the answer; none where the whole body is what the agent says.
     pub mapping: Option<Arc<Mapping>>,
+    /// In which form the answer comes.
+    pub stream: Stream,
     /// What a case gives.
     pub given: Given,
     /// Whether everything received is kept in the trace.
     pub keep_raw: bool,
+}
+
+/// In which form an answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// As one document.
+    None,
+    /// As server-sent events.
+    Sse,
+    /// As one JSON document a line.
+    Ndjson,
 }
 
 /// A conversation with an agent behind an HTTP interface of its own.
@@ -65,40 +80,47 @@ impl Session {
     }
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
-        let Input { turn_id, message_id: _, text, script: _, limits } = input;
+        let Input { turn_id, text, limits, .. } = input;
         self.turns += 1;
         let mut telling = Telling::new(turn_id, recorder);
         let run_id: Arc<str> = format!("request-{}", self.turns).into();
-        let body = self.exchange(text, &run_id, limits, &mut telling).await?;
+        let mut response = self.ask(text, limits).await?;
+        telling.run_started(&run_id);
         let keep_raw = self.target.keep_raw;
-        match &self.target.mapping {
-            Some(mapping) => {
-                let read = mapping.read(&body, self.sent_id.is_some(), keep_raw, &mut telling)?;
-                telling.run_finished(&run_id, read.usage, read.finish_reason);
-                self.sent_id = read.conversation_id.or(self.sent_id.take());
+        let has_id = self.sent_id.is_some();
+        let heard = match (&self.target.mapping, self.target.stream) {
+            (Some(mapping), Stream::None) => {
+                let body = whole(&mut response, limits).await?;
+                mapping.read(&body, has_id, keep_raw, &mut telling)?
             }
-            None => {
+            (Some(mapping), form) => {
+                let mut heard = Heard::default();
+                let read = events(&mut response, form, limits, mapping, &mut heard, &mut telling).await;
+                // What came before a fault is kept.
+                heard.end_message(&mut telling);
+                read?;
+                mapping.end(&mut heard, has_id, None, &mut telling)?;
+                heard
+            }
+            (None, _) => {
+                let body = whole(&mut response, limits).await?;
                 if keep_raw {
                     telling.raw(Value::String(body.clone()));
                 }
                 telling.message(body, None, false);
-                telling.run_finished(&run_id, None, None);
+                Heard::default()
             }
-        }
+        };
+        telling.run_finished(&run_id, heard.usage, heard.finish_reason);
+        self.sent_id = heard.conversation_id.or(self.sent_id.take());
         let said = telling.told()?;
         self.history.push(Said { role: "user", content: text.to_string() });
         self.history.extend(said.into_iter().map(|content| Said { role: "assistant", content }));
         Ok(())
     }
 
-    /// Sends the request of a turn and reads the whole answer.
-    async fn exchange(
-        &self,
-        message: &str,
-        run_id: &Arc<str>,
-        limits: Limits,
-        telling: &mut Telling<'_>,
-    ) -> Result<String, TurnError> {
+    /// Sends the request of a turn.
+    async fn ask(&self, message: &str, limits: Limits) -> Result<Response, TurnError> {
         let values = Values {
             message,
             history: &self.history,
@@ -106,13 +128,17 @@ impl Session {
             turn: self.turns,
             given: &self.target.given,
         };
-        let url = fill_text(&self.target.endpoint, &values, percent_encoded);
-        let url = Url::parse(&url).map_err(|error| {
-            Failure::new(
-                FailureKind::TestError,
-                format!("`target.endpoint` has become {url}, which is none: {error}"),
-            )
+        let unfit = |words: String| TurnError::from(Failure::new(FailureKind::TestError, words));
+        let filled = fill_text(&self.target.endpoint, &values, percent_encoded);
+        let url = Url::parse(&filled).map_err(|error| {
+            unfit(format!("`target.endpoint` has become {filled}, which is none: {error}"))
         })?;
+        // A part of the path that has become `.` or `..` would lead elsewhere.
+        let path = filled.split(['?', '#']).next().unwrap_or_default();
+        if path.split('/').any(|part| matches!(part, "." | "..")) {
+            let words = format!("`target.endpoint` has become {filled}, which leads elsewhere than it says");
+            return Err(unfit(words));
+        }
         let outgoing = Outgoing {
             method: self.target.method.clone(),
             url: &url,
@@ -120,30 +146,12 @@ impl Session {
             body: self.target.body.as_ref().map(|body| fill_json(body, &values).to_string().into_bytes()),
             address_key: "target.endpoint",
         };
-        let mut response = self.http.send(outgoing, limits).await?;
-        telling.run_started(run_id);
-        let failed = |message: String| TurnError::from(Failure::new(FailureKind::ProtocolError, message));
+        let response = self.http.send(outgoing, limits).await?;
         let encoding = http::bare_header(&response, "content-encoding");
         if !matches!(encoding.as_str(), "" | "identity") {
             return Err(failed(format!("the answer is encoded as {encoding}, which was not asked for")));
         }
-        let body = http::rest_of_body(&mut response, LONGEST, limits).await.map_err(|error| match error {
-            BodyError::Deadline => TurnError::Deadline,
-            BodyError::Silent => http::silent(limits.idle).into(),
-            BodyError::Broken(words) => {
-                failed(format!("the connection broke before the answer was whole ({words})"))
-            }
-        })?;
-        if body.len() > LONGEST {
-            return Err(failed(format!("the answer is longer than {LONGEST} bytes")));
-        }
-        if body.trim_ascii().is_empty() {
-            return Err(failed(format!("HTTP {} with an empty body", response.status())));
-        }
-        String::from_utf8(body).map_err(|error| {
-            let beginning = String::from_utf8_lossy(error.as_bytes());
-            failed(format!("the answer is not UTF-8: {}", excerpt(&beginning, 200)))
-        })
+        Ok(response)
     }
 
     fn headers(&self, values: &Values<'_>) -> Result<HeaderMap, Failure> {
@@ -178,4 +186,95 @@ impl AgentSession for Session {
     ) -> Pending<'a, Result<(), TurnError>> {
         Box::pin(self.hold_turn(input, recorder))
     }
+}
+
+/// The whole answer as text.
+async fn whole(response: &mut Response, limits: Limits) -> Result<String, TurnError> {
+    let body = http::rest_of_body(response, LONGEST, limits)
+        .await
+        .map_err(|error| not_read(error, limits, "before the answer was whole"))?;
+    if body.len() > LONGEST {
+        return Err(failed(format!("the answer is longer than {LONGEST} bytes")));
+    }
+    if body.trim_ascii().is_empty() {
+        return Err(failed(format!("HTTP {} with an empty body", response.status())));
+    }
+    String::from_utf8(body).map_err(|error| {
+        let beginning = String::from_utf8_lossy(error.as_bytes());
+        failed(format!("the answer is not UTF-8: {}", excerpt(&beginning, 200)))
+    })
+}
+
+/// Reads the events of an answer until one says that it is the last.
+async fn events(
+    response: &mut Response,
+    form: Stream,
+    limits: Limits,
+    mapping: &Mapping,
+    heard: &mut Heard,
+    telling: &mut Telling<'_>,
+) -> Result<(), TurnError> {
+    let (mut decoder, mut lines) = (Decoder::default(), Vec::new());
+    let mut number = 0;
+    loop {
+        let received = http::next_bytes(response, limits)
+            .await
+            .map_err(|error| not_read(error, limits, &format!("after {number} event(s)")))?;
+        let mut read = Ok(false);
+        let mut take = |data: &str| {
+            if matches!(read, Ok(false)) && !data.trim().is_empty() {
+                number += 1;
+                read = match data.trim() {
+                    "[DONE]" if form == Stream::Sse => Ok(true),
+                    data => mapping.read_event(data, number, heard, telling),
+                };
+            }
+        };
+        let ended = received.is_none();
+        match (form, received) {
+            (Stream::Sse, Some(bytes)) => {
+                if decoder.feed(&bytes, |data| take(&data)).is_err() {
+                    return Err(failed(format!("an event is longer than {} bytes", sse::MAX_EVENT)));
+                }
+            }
+            (_, Some(bytes)) => {
+                lines.extend_from_slice(&bytes);
+                while let Some(end) = memchr::memchr(b'\n', &lines) {
+                    let line: Vec<u8> = lines.drain(..=end).collect();
+                    take(&String::from_utf8_lossy(&line));
+                }
+                if lines.len() > sse::MAX_EVENT {
+                    return Err(failed(format!("a line is longer than {} bytes", sse::MAX_EVENT)));
+                }
+            }
+            (Stream::Ndjson, None) => take(&String::from_utf8_lossy(&std::mem::take(&mut lines))),
+            (_, None) => {}
+        }
+        if read? {
+            // The connection can be used again once its end was read; that must come soon or not at all.
+            while let Ok(Some(_)) = http::next_bytes(response, limits.in_grace()).await {}
+            return Ok(());
+        }
+        if ended {
+            let words = match number {
+                0 => "the stream ended without a single event".to_string(),
+                n => format!(
+                    "the stream ended after {n} event(s), none of which says that it is the last (`map.done`)"
+                ),
+            };
+            return Err(failed(words));
+        }
+    }
+}
+
+fn not_read(error: BodyError, limits: Limits, when: &str) -> TurnError {
+    match error {
+        BodyError::Deadline => TurnError::Deadline,
+        BodyError::Silent => http::silent(limits.idle).into(),
+        BodyError::Broken(words) => failed(format!("the connection broke {when} ({words})")),
+    }
+}
+
+fn failed(message: String) -> TurnError {
+    Failure::new(FailureKind::ProtocolError, message).into()
 }

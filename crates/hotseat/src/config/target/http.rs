@@ -6,7 +6,7 @@ use reqwest::Method;
 use reqwest::header::HeaderValue;
 
 use super::parts::{check_placeholders, header_texts, parse_address, unfit_header};
-use crate::adapters::http_agent::{Awaits, CallPaths, Mapping, Path, Target};
+use crate::adapters::http_agent::{Awaits, CallPaths, Done, Mapping, Path, Stream, Target};
 use crate::adapters::template::{Given, Placeholder};
 use crate::config::shape::{HTTP_AWAITING, HTTP_CALLS};
 use hotseat_document::{Diagnostic, Diagnostics, Map, View};
@@ -43,12 +43,34 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
         });
     let headers = headers.collect();
     let mapping = map.map("map").and_then(|map| mapping(&map, mistakes)).map(Arc::new);
+    let stream = match map.text("stream") {
+        Some("sse") => Stream::Sse,
+        Some("ndjson") => Stream::Ndjson,
+        _ => Stream::None,
+    };
+    let done = mapping.as_ref().is_some_and(|mapping| mapping.done.is_some());
+    if let Some(place) = map.place_of("stream").filter(|_| stream != Stream::None) {
+        if !map.has("map") {
+            let mistake =
+                Diagnostic::new("`stream` needs a `map` that says where things stand in its events");
+            mistakes.push(mistake.at(place));
+        } else if stream == Stream::Ndjson && !done && mapping.is_some() {
+            let mistake = Diagnostic::new("`stream: ndjson` needs `map.done`");
+            let help =
+                "it says which event is the last one; without it nobody can tell a stream that was cut";
+            mistakes.push(mistake.at(place).help(help));
+        }
+    } else if done {
+        let place = map.place_of("map").unwrap_or_else(|| map.place());
+        mistakes.push(Diagnostic::new("`done` goes with `stream`").at(place));
+    }
     Some(Target {
         endpoint: endpoint(map, mistakes)?,
         method,
         headers,
         body,
         mapping,
+        stream,
         given: Given::default(),
         keep_raw: false,
     })
@@ -81,12 +103,15 @@ fn mapping(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Mapping> {
     let finish_reason = path("finish_reason", "map.finish_reason");
     let error = path("error", "map.error");
     let calls = map.get("tool_calls").and_then(|view| call_paths(view, mistakes));
-    let awaiting = map.get("awaiting").and_then(|view| awaits(view, mistakes));
+    let awaiting =
+        map.get("awaiting").and_then(|view| awaits("map.awaiting", "map.awaiting.path", view, mistakes));
+    let done = map.get("done").and_then(|view| awaits("map.done", "map.done.path", view, mistakes));
+    let done = done.map(|Awaits { path, equals }| Done { path, equals });
     if hint.is_some() && awaiting.is_none() {
         let place = map.key_place("hint").unwrap_or_else(|| map.place());
         mistakes.push(Diagnostic::new("`hint` goes with `awaiting`").at(place));
     }
-    Some(Mapping { reply: reply?, calls, awaiting, hint, conversation_id, usage, finish_reason, error })
+    Some(Mapping { reply: reply?, calls, awaiting, hint, conversation_id, usage, finish_reason, error, done })
 }
 
 fn compiled(key: &'static str, view: View<'_>, mistakes: &mut Diagnostics) -> Option<Path> {
@@ -126,11 +151,17 @@ fn call_paths(view: View<'_>, mistakes: &mut Diagnostics) -> Option<CallPaths> {
     })
 }
 
-fn awaits(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Awaits> {
+/// A path to a value, alone or with what the value is to be equal to.
+fn awaits(
+    short: &'static str,
+    long: &'static str,
+    view: View<'_>,
+    mistakes: &mut Diagnostics,
+) -> Option<Awaits> {
     match view.map(&HTTP_AWAITING) {
-        None => Some(Awaits { path: compiled("map.awaiting", view, mistakes)?, equals: None }),
+        None => Some(Awaits { path: compiled(short, view, mistakes)?, equals: None }),
         Some(map) => {
-            let path = map.get("path").and_then(|view| compiled("map.awaiting.path", view, mistakes));
+            let path = map.get("path").and_then(|view| compiled(long, view, mistakes));
             Some(Awaits { path: path?, equals: map.json("equals") })
         }
     }
