@@ -215,7 +215,7 @@ fn of(mut value: Value, speaker: &Speaker) -> Value {
     value
 }
 
-/// A question to a person. The answer is read by [`verdict`](super::request::verdict).
+/// A question to a person. The answer is read by [`ApprovalVerdict::read`](crate::conversation::ApprovalVerdict::read).
 fn interrupt(question: &Question) -> Value {
     let mut interrupt = json!({
         "id": question.id,
