@@ -221,8 +221,7 @@ pub fn idle(conversations: usize, kept: Kept) -> Result<Idle, Failure> {
         let (definitions, agent) = Definitions::of(&persona("Greeter"))?;
         let model = Function::new("greeter", |_: &Request| Timed::now(Ok(Reply::text("Hello to you."))));
         let options = HostOptions { store: store(kept, &folder)?, ..HostOptions::default() };
-        let host =
-            Host::new(Arc::new(definitions), Models::one(hotseat_model::Live::new(model)), options);
+        let host = Host::new(Arc::new(definitions), Models::one(hotseat_model::Live::new(model)), options);
         let mut handles = Vec::with_capacity(conversations);
         // The first ones fill what all of them share.
         for number in 0..100 {

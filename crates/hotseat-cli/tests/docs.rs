@@ -4,9 +4,9 @@
 //! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody, `# runs until it
 //! is stopped` starts it and presses Ctrl-C.
 //! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` or `agents:` are project
-//! files. A page with a `shell` block that begins with the name of a file is a complete example: what it shows is run.
-//! Blocks with the name of a file behind `yaml` are the files of one folder for each page: commands of the page run in
-//! it, its agents are loaded, and every file must be needed by one of them.
+//! files. Blocks of JSON lines are suites. A page with a `shell` block that begins with the name of a file is a complete
+//! example: what it shows is run. Blocks with the name of a file behind `yaml` are the files of one folder for each page:
+//! commands of the page run in it, its agents are loaded, and every file must be needed by one of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,6 +87,20 @@ fn the_yaml_in_the_documentation_is_valid() {
         assert_eq!(run.code, 0, "{}:\n{run}", block.place);
     }
     assert!(suites > 5, "the documentation has lost its suites");
+}
+
+#[test]
+fn the_json_in_the_documentation_is_valid() {
+    let mut suites = 0;
+    for block in pages().iter().flat_map(|page| blocks(page)).filter(|block| block.language == "jsonl") {
+        suites += 1;
+        let workspace = Workspace::new();
+        workspace.file("hotseat.yaml", "target:\n  endpoint: http://127.0.0.1:9/\n");
+        workspace.file("a.test.jsonl", &block.text);
+        let run = workspace.command(HOTSEAT, &["test", "--dry-run"]).run();
+        assert_eq!(run.code, 0, "{}:\n{run}", block.place);
+    }
+    assert!(suites >= 3, "the documentation has lost its case files");
 }
 
 #[test]

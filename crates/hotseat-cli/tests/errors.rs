@@ -70,13 +70,13 @@ fn mistakes_of_several_files_are_shown_at_once() {
       |
       = help: did you mean `user`?
 
-    error: this document has no `name`
+    error: this case has neither `name` nor `id`
      --> second.test.yaml:1:1
       |
     1 | turns: [{ usr: hello }]
       | ^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `name`: What the case is called in reports.
+      = help: `name`: what the case is called in reports; `id`: a short name that stays when that changes
     ");
 }
 
@@ -173,7 +173,7 @@ assert:
       |
       = help: write "3" to mean text
 
-    error: `user` must be text, found the number 5
+    error: `user` must be text, a mapping or a list that is not empty, found the number 5
      --> a.test.yaml:6:11
       |
     6 |   - user: 5
@@ -187,7 +187,7 @@ assert:
     7 |     timeout_ms: 0
       |                 ^
 
-    error: `assert` must be false or a mapping, found true
+    error: `assert` must be false, a mapping or a list that is not empty, found true
      --> a.test.yaml:8:13
       |
     8 |     assert: true
@@ -457,7 +457,7 @@ fn two_cases_with_one_name() {
     4 | name: a
       |       ^
       |
-      = help: give one of them an `id`
+      = help: give one of them another `id`
     ");
 }
 
@@ -921,7 +921,7 @@ fn coloured(env: &[(&str, &str)], args: &[&str]) -> (bool, bool) {
     };
     let run_through = run(&Project::of(&agent).suite("a", fails));
     assert_eq!(run_through.code, 1, "{run_through}");
-    let refused = run(&offline().suite("a", "name: a\n"));
+    let refused = run(&offline().suite("a", "nam: a\n"));
     assert_eq!(refused.code, 2, "{refused}");
     (run_through.stdout.contains('\x1b'), refused.stderr.contains('\x1b'))
 }

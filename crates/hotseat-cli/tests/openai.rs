@@ -607,3 +607,67 @@ fn settings_that_are_wrong_are_refused_before_anything_is_sent() {
         assert!(output.stderr.contains(words), "{words}: {output}");
     }
 }
+
+// History, attachments, options.
+
+#[test]
+fn history_attachments_and_options_have_their_forms() {
+    let server = FakeAgent::start(|_| Completion::new().text("Fine.").finish("stop"));
+    let case = json!({
+        "id": "a",
+        "options": {"connector": "large", "metadata": {"scenario": "x"}},
+        "messages": [
+            {"role": "user", "content": "Book it"},
+            {"role": "assistant", "tool_calls": [{"id": "c1", "name": "book", "arguments": {"to": "Rome"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ],
+        "turns": [{"input": "And this?", "attachments": [
+            {"type": "image", "source": "data:image/png;base64,AAAA"},
+            {"type": "image", "source": "https://example.com/a.png"},
+            {"type": "audio", "source": "data:audio/mpeg;base64,BBBB"},
+            {"type": "file", "source": "file://notes.txt"},
+        ]}],
+    });
+    let project = project(&server, "").file("a.test.json", &case.to_string()).file("notes.txt", "notes");
+    test(&project).all_passed();
+    let body = server.requests()[0].json();
+    assert_eq!((&body["model"], &body["metadata"]), (&json!("large"), &json!({"scenario": "x"})));
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "user", "content": "Book it"},
+            {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}}]},
+            {"role": "tool", "content": "ok", "tool_call_id": "c1"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "And this?"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                {"type": "input_audio", "input_audio": {"data": "BBBB", "format": "mp3"}},
+                {"type": "file", "file": {"filename": "notes.txt", "file_data": "data:text/plain;base64,bm90ZXM="}},
+            ]},
+        ])
+    );
+}
+
+#[test]
+fn what_has_no_form_is_refused_before_anything_is_sent() {
+    let server = FakeAgent::start(|_| Completion::new().text("Fine.").finish("stop"));
+    let video = json!({"id": "a", "turns": [{"input": "x", "attachments": [{"type": "video", "source": "https://example.com/a.mp4"}]}]});
+    let tested = test(&project(&server, "").file("a.test.json", &video.to_string()));
+    not_a_pass(&tested, 1, "test_error", "the address of video (a.test.json:1:");
+    assert_eq!(server.requests().len(), 0);
+
+    let plain = format!("target:\n  type: http\n  endpoint: {}\n", server.url());
+    for (case, words) in [
+        (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
+        (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options`"),
+        (
+            json!({"id": "a", "input": {"content": [{"type": "image", "source": "data:image/png;base64,AA"}]}}),
+            "attachments",
+        ),
+    ] {
+        let tested = Project::with(&plain).file("a.test.json", &case.to_string()).test(&[]);
+        not_a_pass(&tested, 1, "test_error", &format!("{words} cannot be sent to an agent of this kind"));
+    }
+    assert_eq!(server.requests().len(), 0);
+}

@@ -113,7 +113,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "duration_ms": "[TIME]"
       },
       "metadata": {
-        "version": "1.0",
+        "version": "1.1",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]"
@@ -143,6 +143,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                 "Nothing to do."
               ],
               "tool_calls": [],
+              "awaiting_input": false,
+              "awaiting_reason": "completed",
               "assertions": [
                 {
                   "passed": true,
@@ -182,6 +184,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                   "timestamp": "[TIME]"
                 }
               ],
+              "awaiting_input": false,
+              "awaiting_reason": "completed",
               "assertions": [],
               "start_ts": "[TIME]",
               "end_ts": "[TIME]",
@@ -212,6 +216,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
             "message": "does not hold: charge_card with a result that fits /approved/ is called",
             "detail": "a.test.yaml:15:27: expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
           },
+          "error": "does not hold: charge_card with a result that fits /approved/ is called",
+          "error_kind": "assertion",
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 1,
@@ -241,6 +247,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                   "timestamp": "[TIME]"
                 }
               ],
+              "awaiting_input": false,
+              "awaiting_reason": "completed",
               "assertions": [
                 {
                   "passed": false,
@@ -259,12 +267,18 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                   "column": 31
                 }
               ],
+              "assertion_errors": [
+                "expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+              ],
               "start_ts": "[TIME]",
               "end_ts": "[TIME]",
               "duration_ms": "[TIME]"
             }
           ],
-          "assertions": []
+          "assertions": [],
+          "assertion_errors": [
+            "expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+          ]
         },
         {
           "index": 2,
@@ -278,6 +292,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
             "fault": "agent",
             "message": "the agent failed: model exploded (BOOM)"
           },
+          "error": "agent error: model exploded (BOOM)",
+          "error_kind": "agent_error",
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 1,
@@ -294,6 +310,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                 "code": "BOOM",
                 "message": "model exploded"
               },
+              "awaiting_input": false,
+              "awaiting_reason": "completed",
               "assertions": [],
               "start_ts": "[TIME]",
               "end_ts": "[TIME]",
@@ -314,6 +332,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
             "fault": "agent",
             "message": "the turn timed out after 100 ms"
           },
+          "error": "timeout after [TIME]",
+          "error_kind": "timeout",
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 1,
@@ -330,6 +350,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                 "code": "timeout",
                 "message": "given up at its time limit"
               },
+              "awaiting_input": false,
+              "awaiting_reason": "completed",
               "assertions": [],
               "start_ts": "[TIME]",
               "end_ts": "[TIME]",
@@ -388,6 +410,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                   "timestamp": "[TIME]"
                 }
               ],
+              "awaiting_input": false,
+              "awaiting_reason": "completed",
               "assertions": [],
               "start_ts": "[TIME]",
               "end_ts": "[TIME]",

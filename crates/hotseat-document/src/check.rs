@@ -83,8 +83,10 @@ impl Checker<'_> {
             }
             (Kind::Shape(shape), Value::Map(entries)) => self.check_shape(node, entries, shape, subject),
             (Kind::Tagged(tagged), Value::Map(entries)) => match tagged.shape_of(node) {
-                Some(shape) => self.check_shape(node, entries, shape, subject),
-                None => self.untold(node, tagged, subject),
+                Some(shape) if !is_stranger(entries, tagged) => {
+                    self.check_shape(node, entries, shape, subject);
+                }
+                Some(_) | None => self.untold(node, entries, tagged, subject),
             },
             (Kind::OneOf(kinds), _) => match kinds.iter().find(|kind| kind.accepts(type_of(node))) {
                 // `true` where `false` or a mapping may stand: what fits is all of it.
@@ -147,15 +149,25 @@ impl Checker<'_> {
     }
 
     /// A mapping whose shape its key does not tell.
-    fn untold(&mut self, node: &Node, tagged: &Tagged, subject: Subject<'_>) {
+    fn untold(&mut self, node: &Node, entries: &[Entry], tagged: &Tagged, subject: Subject<'_>) {
         let all: Vec<_> = tagged.main_words().map(|word| format!("`{word}`")).collect();
-        match node.get(tagged.key) {
-            None => {
+        let meant = |entry: &&Entry| nearest(&entry.key.text, [tagged.key].into_iter()).is_some();
+        match (node.get(tagged.key), entries.iter().find(meant)) {
+            (None, Some(misspelt)) => {
+                let message = format!("unknown key `{}` in {subject}", shorten(&misspelt.key.text));
+                let help = format!("did you mean `{}`?", tagged.key);
+                self.mistakes.push(Diagnostic::new(message).at(misspelt.key.place(self.source)).help(help));
+            }
+            (None, None) => {
                 let mistake = Diagnostic::new(format!("{subject} has no `{}`", tagged.key));
-                let help = format!("`{}` is one of {}", tagged.key, all.join(", "));
+                let mut help = format!("`{}` is one of {}", tagged.key, all.join(", "));
+                if let Some(shape) = tagged.untagged {
+                    let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
+                    help.push_str(&format!("; a mapping without it has {}", keys.join(", ")));
+                }
                 self.mistakes.push(mistake.at(node.place(self.source)).help(help));
             }
-            Some(tag) => {
+            (Some(tag), _) => {
                 let message =
                     format!("`{}` must be one of {}, found {}", tagged.key, all.join(", "), tag.in_words());
                 let mistake = Diagnostic::new(message).at(tag.place(self.source));
@@ -242,6 +254,19 @@ impl Checker<'_> {
             Value::List(_) => None,
         }
     }
+}
+
+/// Whether a mapping without its tag has no key, not even nearly, of the shape that has none either: then it was to have
+/// one.
+fn is_stranger(entries: &[Entry], tagged: &Tagged) -> bool {
+    let Some(shape) = tagged.untagged.filter(|_| !entries.is_empty() && !has(entries, tagged.key)) else {
+        return false;
+    };
+    let is_meant = |entry: &Entry| {
+        shape.field(&entry.key.text).is_some()
+            || nearest(&entry.key.text, shape.fields.iter().flat_map(Field::spellings)).is_some()
+    };
+    !entries.iter().any(is_meant)
 }
 
 fn list_advice(kind: &Kind) -> Option<String> {

@@ -10,7 +10,7 @@ use serde_json::Number;
 use super::check::whole_number;
 use super::node::{Entry, Node, Value};
 use super::place::{Place, Source};
-use super::shape::{Kind, Shape};
+use super::shape::{Kind, Shape, Tagged};
 
 /// A node together with the source it is written in.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +98,11 @@ impl<'a> View<'a> {
         Map::of(self.node, self.source, shape)
     }
 
+    /// The mapping, to be read by the keys of the shape that it says it has.
+    pub fn tagged(self, tagged: &'static Tagged) -> Option<Map<'a>> {
+        self.map(tagged.shape_of(self.node)?)
+    }
+
     /// The value without its places.
     pub fn json(self) -> serde_json::Value {
         self.node.to_json()
@@ -140,6 +145,11 @@ impl<'a> Map<'a> {
             field.is_some_and(|field| field.spellings().any(|spelling| spelling == entry.key.text))
         };
         self.entries.iter().find(is_meant)
+    }
+
+    /// The mapping as a JSON value, without its places.
+    pub fn to_json(&self) -> serde_json::Value {
+        self.node.to_json()
     }
 
     /// The shape by whose keys it is read.

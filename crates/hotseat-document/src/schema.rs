@@ -94,6 +94,7 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
         Kind::Json => json!({}),
         Kind::JsonMap => json!({ "type": "object" }),
         Kind::Url => json!({ "type": "string", "pattern": URL }),
+        Kind::Choice([word]) => json!({ "const": word }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::List(kind) => json!({ "type": "array", "items": kind_schema(kind, root) }),
         Kind::NonEmptyList(kind) => {
@@ -103,7 +104,7 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
         Kind::Shape(shape) if std::ptr::eq(*shape, root) => json!({ "$ref": "#" }),
         Kind::Shape(shape) => json!({ "$ref": format!("#/$defs/{}", shape.name) }),
         Kind::Tagged(tagged) => {
-            let shapes = tagged.shapes.iter().map(|shape| kind_schema(&Kind::Shape(shape), root));
+            let shapes = tagged.all().map(|shape| kind_schema(&Kind::Shape(shape), root));
             json!({ "anyOf": shapes.collect::<Vec<_>>() })
         }
         Kind::OneOf(kinds) => {
@@ -164,7 +165,7 @@ fn type_markdown(kind: &Kind) -> String {
         Kind::Map(kind) => format!("mapping of names to {}", type_markdown(kind)),
         Kind::Shape(shape) => format!("[{}](#{})", shape.name, anchor(shape.name)),
         Kind::Tagged(tagged) => {
-            let shapes = tagged.shapes.iter().map(|shape| type_markdown(&Kind::Shape(shape)));
+            let shapes = tagged.all().map(|shape| type_markdown(&Kind::Shape(shape)));
             shapes.collect::<Vec<_>>().join(" or ")
         }
         Kind::OneOf(kinds) => kinds.iter().map(type_markdown).collect::<Vec<_>>().join(" or "),

@@ -88,6 +88,9 @@ pub struct Tagged {
     pub key: &'static str,
     /// The shapes.
     pub shapes: &'static [&'static Shape],
+    /// A shape that does not have the key, and of which a mapping without it may be. One that has none of the keys of
+    /// this shape was to have the key.
+    pub untagged: Option<&'static Shape>,
 }
 
 impl Tagged {
@@ -120,9 +123,14 @@ impl Tagged {
         }
     }
 
+    /// All its shapes.
+    pub fn all(&self) -> impl Iterator<Item = &'static Shape> {
+        self.untagged.into_iter().chain(self.shapes.iter().copied())
+    }
+
     fn default_shape(&self) -> Option<&'static Shape> {
         let optional = |shape: &&Shape| shape.field(self.key).is_some_and(|field| !field.required);
-        self.shapes.iter().copied().find(optional)
+        self.untagged.or_else(|| self.shapes.iter().copied().find(optional))
     }
 
     fn problems(&self, path: &str, problems: &mut Vec<String>) {
@@ -281,7 +289,7 @@ impl Kind {
         };
         match *self {
             Kind::Shape(shape) => collect(shape),
-            Kind::Tagged(tagged) => tagged.shapes.iter().copied().for_each(collect),
+            Kind::Tagged(tagged) => tagged.all().for_each(collect),
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.collect_shapes(shapes),
             Kind::OneOf(kinds) => kinds.iter().for_each(|kind| kind.collect_shapes(shapes)),
             Kind::Bool

@@ -251,7 +251,7 @@ proptest! {
         // A list at the start would be taken for the list of all values.
         text.push_str("{}");
         for tree in &trees {
-            text.push_str("\n");
+            text.push('\n');
             write(tree, &mut blanks, &mut text);
             text.push_str(BLANKS[blanks.next().unwrap_or(1)]);
         }

@@ -595,7 +595,7 @@ static SQUARE: Shape = Shape {
     ],
 };
 
-static FIGURE: Tagged = Tagged { key: "type", shapes: &[&CIRCLE, &SQUARE] };
+static FIGURE: Tagged = Tagged { key: "type", shapes: &[&CIRCLE, &SQUARE], untagged: None };
 
 static DRAWING: Shape = Shape {
     name: "drawing",
@@ -645,7 +645,7 @@ fn the_shape_that_a_key_tells_is_the_one_it_is_read_by() {
 
 #[test]
 fn shapes_that_no_key_tells_apart_are_a_problem() {
-    static ALIKE: Tagged = Tagged { key: "type", shapes: &[&CIRCLE, &CIRCLE] };
+    static ALIKE: Tagged = Tagged { key: "type", shapes: &[&CIRCLE, &CIRCLE], untagged: None };
     static WRONG: Shape =
         Shape { name: "wrong", doc: "", fields: &[Field::required("a", Kind::Tagged(&ALIKE), "")] };
     assert_eq!(WRONG.problems(), ["the shapes of `wrong.a` cannot be told apart"]);

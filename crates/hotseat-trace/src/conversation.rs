@@ -14,7 +14,7 @@ pub struct Conversation {
     /// Its turns, in order.
     pub turns: Vec<Turn>,
     /// The state the agent shares, as last seen.
-    pub state: Option<Value>,
+    pub state: Option<Arc<Value>>,
     /// Where each tool call stands: turn and place in the turn.
     calls: HashMap<Arc<str>, (usize, usize)>,
     /// Turns of agents that were looped in: each is part of the turn that called, with the agent that speaks in it.
@@ -58,6 +58,10 @@ pub struct Turn {
     pub awaiting: Option<Awaiting>,
     /// What a person should know about the protocol.
     pub notes: Vec<String>,
+    /// The state the agent shared, as last seen in this turn.
+    pub state: Option<Arc<Value>>,
+    /// What its last run returned, where a protocol has that.
+    pub result: Option<Value>,
 }
 
 /// What an agent said of whether it waits for an input of the user.
@@ -246,14 +250,15 @@ impl Conversation {
                 call.result = Some(ToolResult { value, failed: true, origin: p.origin });
                 (call.ended, call.completed_at) = (at, Some(wall));
             }),
-            Payload::StateSnapshot(p) => self.state = Some(p.state.clone()),
+            Payload::StateSnapshot(p) => self.set_state(p.state.clone()),
             Payload::StateDelta(p) => {
                 if let Some(state) = &p.state {
-                    self.state = Some(state.clone());
+                    self.set_state(state.clone());
                 }
             }
             Payload::AgentRunFinished(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.usage.extend(p.usage.clone());
+                turn.result.clone_from(&p.result);
                 turn.finish_reason.clone_from(&p.finish_reason);
             }),
             Payload::AwaitingInput(p) => self.in_turn(&p.turn_id, |turn| {
@@ -350,6 +355,14 @@ impl Conversation {
         self.turns.get(index..index + 1).map(|turns| Scope { turns })
     }
 
+    fn set_state(&mut self, state: Value) {
+        let state = Arc::new(state);
+        if let Some(turn) = self.turns.last_mut() {
+            turn.state = Some(state.clone());
+        }
+        self.state = Some(state);
+    }
+
     fn turn_index(&self, id: &str) -> Option<usize> {
         let within = self.within.get(id).map(|&(turn, _)| turn);
         within.or_else(|| self.turns.iter().rposition(|turn| &*turn.id == id))
@@ -403,6 +416,8 @@ impl Turn {
             finish_reason: None,
             awaiting: None,
             notes: Vec::new(),
+            state: None,
+            result: None,
         }
     }
 
@@ -444,6 +459,17 @@ impl<'a> Scope<'a> {
             text.push_str(&message.content);
         }
         text
+    }
+
+    /// The state the agent shared, as last seen in these turns.
+    pub fn state(self) -> Option<&'a Value> {
+        self.turns.iter().rev().find_map(|turn| turn.state.as_deref())
+    }
+
+    /// The last turn alone.
+    #[must_use]
+    pub fn last_turn(self) -> Scope<'a> {
+        Scope { turns: &self.turns[self.turns.len().saturating_sub(1)..] }
     }
 
     /// When the first turn began.

@@ -32,6 +32,10 @@ pub enum FailureKind {
     HookError,
     /// The test itself is wrong in a way that shows only when it runs.
     TestError,
+    /// The agent waits for an input, and there is none.
+    NoInput,
+    /// The conversation is over, and a checkpoint was not reached.
+    MissingCheckpoints,
     /// The run was cancelled before the case ended.
     Cancelled,
 }
@@ -47,6 +51,8 @@ impl FailureKind {
             FailureKind::Timeout => "timeout",
             FailureKind::HookError => "hook_error",
             FailureKind::TestError => "test_error",
+            FailureKind::NoInput => "no_input",
+            FailureKind::MissingCheckpoints => "missing_checkpoints",
             FailureKind::Cancelled => "cancelled",
         }
     }
@@ -57,9 +63,10 @@ impl FailureKind {
             FailureKind::Assertion
             | FailureKind::AgentError
             | FailureKind::ProtocolError
+            | FailureKind::MissingCheckpoints
             | FailureKind::Timeout => Fault::Agent,
             FailureKind::Unreachable | FailureKind::Cancelled => Fault::Infrastructure,
-            FailureKind::HookError | FailureKind::TestError => Fault::Test,
+            FailureKind::HookError | FailureKind::NoInput | FailureKind::TestError => Fault::Test,
         }
     }
 }

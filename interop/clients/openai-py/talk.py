@@ -7,8 +7,11 @@ Prints one line per conversation, then `PASSED FAILED`, two numbers.
 import json
 import sys
 import traceback
+from typing import Optional
 
+import openai
 from openai import APIError, BadRequestError, InternalServerError, NotFoundError, OpenAI
+from pydantic import BaseModel
 
 client = OpenAI(base_url=f"{sys.argv[1]}/v1", api_key="not needed")
 
@@ -20,6 +23,13 @@ PICK_COLOR = {
         "parameters": {"type": "object", "properties": {"for": {"type": "string"}}, "required": ["for"]},
     },
 }
+
+
+class Note(BaseModel):
+    """Keeps a note"""
+
+    text: str
+    tags: Optional[list[str]] = None
 
 
 class Talk:
@@ -99,6 +109,16 @@ def tools_of_the_client(stream):
     assert message.content == "Yes.", message
 
 
+def a_tool_whose_schema_is_made_from_a_class(stream):
+    talk = Talk(stream, tools=[openai.pydantic_function_tool(Note)])
+    message, _ = talk.say("note that")
+    [call] = message.tool_calls
+    assert Note(**json.loads(call.function.arguments)) == Note(text="buy milk", tags=["home"]), call
+    talk.answer(call, "kept")
+    message, _ = talk.go_on()
+    assert message.content == "It is noted.", message
+
+
 def work_beside_the_conversation(stream):
     message, _ = Talk(stream).say("research it")
     assert message.content == "I have started.\n\nIt is 7.", message
@@ -162,6 +182,7 @@ TALKS = [
     several_turns,
     the_agents_own_tools_are_not_shown,
     tools_of_the_client,
+    a_tool_whose_schema_is_made_from_a_class,
     work_beside_the_conversation,
     other_agents_do_not_speak,
     what_a_person_would_approve_is_declined,

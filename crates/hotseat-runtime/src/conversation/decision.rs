@@ -2,6 +2,7 @@
 
 use hotseat_model::{ModelError, Reply, Request};
 use hotseat_trace::{InvocationMode, Issues, MoveCall, Participant, ToolOutcome};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::state::Work;
@@ -11,7 +12,8 @@ use crate::failure::Failure;
 use crate::ids::{AgentId, CallId, MessageId, TaskId, TurnId, WorkflowId};
 
 /// One decision. Carrying it out changes the state, writes events and asks for effects.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(missing_docs, reason = "members are named as in the events they cause")]
 pub enum Decision {
     /// The conversation begins.
@@ -152,7 +154,8 @@ pub enum Decision {
 }
 
 /// How a turn goes on after a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NextStep {
     /// It waits for calls.
     Wait,
@@ -163,7 +166,7 @@ pub enum NextStep {
 }
 
 /// A move before it has a number.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MoveDraft {
     /// Which reply it belongs to.
     pub iteration: u32,

@@ -37,7 +37,9 @@ pub(super) fn react(
         Input::ModelDone { at, result } => model_done(state, definitions, limits, now, at, result),
         Input::OperationDone { at, result } => operation_done(state, definitions, now, at, result),
         Input::ClientOffer { tools, context, state: shared } => {
-            offered(state, definitions, tools, context, shared.clone())
+            // Nothing and null are the same once an input has been written and read.
+            let shared = shared.clone().filter(|shared| !shared.is_null());
+            offered(state, definitions, tools, context, shared)
         }
         Input::Approval { at, verdict } => approval_done(state, definitions, limits, at, verdict),
         Input::Wake => Vec::new(),
@@ -186,7 +188,7 @@ fn model_done(
                     let wake = now.saturating_add(delay.max(asked));
                     decisions.push(timer_at(turn, TimerKind::ModelRetry, wake));
                 }
-                None => decisions.extend(fail(state, turn, "LLM_FAILED", &of_model(&error))),
+                None => decisions.extend(fail(state, turn, "LLM_FAILED", &of_model(error))),
             }
             decisions
         }
@@ -275,7 +277,7 @@ fn offered(
             "the agent has a tool of this name, which is used".to_string()
         } else if accepted.iter().any(|tool| tool.name == *name) {
             "the name is there twice; the first is used".to_string()
-        } else if let Err(problem) = schema::check(input_schema) {
+        } else if let Err(problem) = schema::check_foreign(input_schema) {
             format!("its input schema cannot be used: {problem}")
         } else {
             accepted.push(tool(name).description(description).input(input_schema.clone()).client());
@@ -304,12 +306,17 @@ fn approval_done(
     let Some((turn, operation)) = asked else {
         return ignore(Some(&at.turn), "nobody asks for this approval any more");
     };
+    let verdict = match verdict {
+        // Nothing and null are the same once an input has been written and read.
+        ApprovalVerdict::Approved { input: Some(Value::Null) } => ApprovalVerdict::Approved { input: None },
+        other => other.clone(),
+    };
     let mut decisions = vec![Decision::AnswerApproval {
         turn: turn.id.clone(),
         call: operation.call.clone(),
         verdict: verdict.clone(),
     }];
-    decisions.extend(match verdict {
+    decisions.extend(match &verdict {
         ApprovalVerdict::Approved { input } => {
             reply::approved(state, definitions, limits, turn, operation, input.as_ref())
         }

@@ -62,7 +62,8 @@ pub enum ConversationStatus {
 }
 
 /// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Whoever started the turn.
     User,
@@ -245,7 +246,8 @@ pub struct Operation {
 }
 
 /// What runs for a call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Work {
     /// A task.
     Task(TaskId),
@@ -285,7 +287,7 @@ impl OperationStatus {
 }
 
 /// What a timer is for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct TimerKey {
     /// The turn.
     pub turn: TurnId,
@@ -294,7 +296,8 @@ pub struct TimerKey {
 }
 
 /// What a timer is for, within a turn.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TimerKind {
     /// The request is built anew.
     ContextRetry,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Persona, Reference};
@@ -10,7 +11,8 @@ use crate::expression::Expression;
 use crate::failure::{ErrorCode, Failure, InfrastructureKind};
 
 /// What a step does.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Stands for something real.
     Mock(Box<Mock>),
@@ -47,7 +49,8 @@ impl Action {
 }
 
 /// An action that stands for something real: it takes time, returns something that fits a schema, or fails.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Mock {
     /// The JSON Schema of what it returns.
     pub schema: Option<Value>,
@@ -64,21 +67,24 @@ pub struct Mock {
 }
 
 /// An action that fails.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Fail {
     /// How.
     pub failure: Failure,
 }
 
 /// An action that returns what it was given, some of it merged.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Context {
     /// What is merged.
     pub merge: Option<Merge>,
 }
 
 /// Members that become one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Merge {
     /// The member that is made.
     pub target: String,
@@ -89,14 +95,16 @@ pub struct Merge {
 }
 
 /// The built-in way to a request: system prompt, what was said before, what has happened in the turn.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Assemble {
     /// What is added to the system prompt.
     pub append_system: Option<String>,
 }
 
 /// A use of the agent's memory; what it needs is taken from the input of the action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Memory {
     /// Writes `content`, with `kind` and `significance` (0 to 1) if they are given.
     Write,
@@ -125,6 +133,20 @@ pub struct Custom {
 impl fmt::Debug for Custom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Custom").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A function is code: what holds one cannot be written.
+impl Serialize for Custom {
+    fn serialize<S: serde::Serializer>(&self, _serializer: S) -> Result<S::Ok, S::Error> {
+        let message = format!("the function `{}` is code and cannot be written as data", self.name);
+        Err(serde::ser::Error::custom(message))
+    }
+}
+
+impl<'de> Deserialize<'de> for Custom {
+    fn deserialize<D: serde::Deserializer<'de>>(_deserializer: D) -> Result<Self, D::Error> {
+        Err(serde::de::Error::custom("a function is code and cannot be read from data"))
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Reference, Tool, Workflow};
 
 /// Configuration that any number of agents can share. It has no state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Persona {
     /// Its name; the agent made from it is called by its lower-case form.
     pub name: String,
@@ -30,7 +33,8 @@ pub struct Persona {
 }
 
 /// A model with how it is asked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ModelProfile {
     /// What events call it.
     pub id: Arc<str>,
@@ -41,7 +45,8 @@ pub struct ModelProfile {
 }
 
 /// When the request for a model call is built.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ContextPolicy {
     /// Before every model call.
     #[default]

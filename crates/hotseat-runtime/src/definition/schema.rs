@@ -29,6 +29,43 @@ const KEYWORDS: &[&str] = &[
     "format",
     "$schema",
 ];
+/// Further keywords of JSON Schema. Nothing is checked by them here, so only schemas of others may use them: a client
+/// checks what its tools are given by itself.
+const CARRIED: &[&str] = &[
+    "$ref",
+    "$defs",
+    "definitions",
+    "$id",
+    "$anchor",
+    "$comment",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentRequired",
+    "dependentSchemas",
+    "prefixItems",
+    "contains",
+    "minContains",
+    "maxContains",
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentEncoding",
+    "contentMediaType",
+    "deprecated",
+    "examples",
+    "readOnly",
+    "writeOnly",
+    "nullable",
+];
 const TYPES: &[&str] = &["object", "array", "string", "number", "integer", "boolean", "null"];
 /// How deep a schema may be nested.
 const DEPTH: usize = 64;
@@ -71,10 +108,18 @@ pub fn array(items: &Value) -> Value {
 /// # Errors
 /// Says which keyword is not understood or has a value that it cannot have.
 pub fn check(schema: &Value) -> Result<(), String> {
-    check_at(schema, DEPTH)
+    check_at(schema, DEPTH, &[KEYWORDS])
 }
 
-fn check_at(schema: &Value, depth: usize) -> Result<(), String> {
+/// Whether this is a schema that can be used for a tool of somebody else, who checks more than is checked here.
+///
+/// # Errors
+/// Says which keyword is not understood or has a value that it cannot have.
+pub fn check_foreign(schema: &Value) -> Result<(), String> {
+    check_at(schema, DEPTH, &[KEYWORDS, CARRIED])
+}
+
+fn check_at(schema: &Value, depth: usize, known: &[&[&str]]) -> Result<(), String> {
     let Some(depth) = depth.checked_sub(1) else { return Err("it is nested too deeply".to_string()) };
     let keywords = match schema {
         Value::Bool(_) => return Ok(()),
@@ -82,7 +127,7 @@ fn check_at(schema: &Value, depth: usize) -> Result<(), String> {
         _ => return Err("a JSON Schema is an object".to_string()),
     };
     for (keyword, value) in keywords {
-        if !KEYWORDS.contains(&keyword.as_str()) {
+        if !known.iter().any(|known| known.contains(&keyword.as_str())) {
             return Err(format!("the keyword `{keyword}` is not understood"));
         }
         let fits = match keyword.as_str() {
@@ -103,12 +148,12 @@ fn check_at(schema: &Value, depth: usize) -> Result<(), String> {
     }
     let members = keywords.get("properties").and_then(Value::as_object);
     for inner in members.into_iter().flat_map(Map::values) {
-        check_at(inner, depth)?;
+        check_at(inner, depth, known)?;
     }
     ["items", "additionalProperties"]
         .iter()
         .filter_map(|name| keywords.get(*name))
-        .try_for_each(|s| check_at(s, depth))
+        .try_for_each(|s| check_at(s, depth, known))
 }
 
 fn types(value: &Value) -> Option<Vec<&str>> {

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Action;
 use crate::expression::Expression;
 
 /// Work that runs to its end without asking anybody.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Task {
     /// Its name; its id is the lower-case form.
     pub name: String,
@@ -25,7 +27,8 @@ pub struct Task {
 }
 
 /// How often a task is tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TaskRetry {
     /// Attempts in all.
     pub max_attempts: u32,
@@ -38,7 +41,8 @@ pub struct TaskRetry {
 }
 
 /// How the wait between attempts grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Backoff {
     /// Not at all.
     None,
@@ -70,7 +74,8 @@ impl TaskRetry {
 }
 
 /// One step.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Step {
     /// Its name in the task.
     pub name: String,
@@ -87,7 +92,8 @@ pub struct Step {
 }
 
 /// What becomes of a task when an action fails.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// It fails.
     #[default]
@@ -99,7 +105,8 @@ pub enum OnFailure {
 }
 
 /// What a step does depending on a condition.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StepCondition {
     /// The condition.
     pub condition: Expression,
@@ -110,7 +117,8 @@ pub struct StepCondition {
 }
 
 /// What becomes of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StepBranch {
     /// It runs.
     Continue,

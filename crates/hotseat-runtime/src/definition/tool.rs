@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_trace::InvocationMode;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Persona, Task, Workflow};
@@ -11,7 +12,8 @@ use crate::expression::{Expression, put};
 use crate::failure::{ErrorCode, Failure};
 
 /// Something a model can call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Tool {
     /// What the model calls it.
     pub name: String,
@@ -40,7 +42,8 @@ pub struct Tool {
 }
 
 /// A question to a person before a tool is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Approval {
     /// The question; `{member}` stands for a member of the model's input.
     pub message: String,
@@ -75,7 +78,8 @@ impl Approval {
 }
 
 /// How often and how long a tool is tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ToolRetry {
     /// Attempts in all; only failures of the means are tried again.
     pub max_attempts: u32,
@@ -92,7 +96,8 @@ impl Default for ToolRetry {
 }
 
 /// What is behind a tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Target {
     /// A task.
     Task(Reference<Task>),
@@ -105,7 +110,8 @@ pub enum Target {
 }
 
 /// A definition, or the id of one that stands elsewhere.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reference<T> {
     /// The definition itself.
     Embedded(Arc<T>),

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Persona, Reference, Task};
 use crate::expression::Expression;
 
 /// A graph of tasks.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Workflow {
     /// Its name; its id is the lower-case form.
     pub name: String,
@@ -27,7 +29,8 @@ pub struct Workflow {
 }
 
 /// A place in a workflow where work is done.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Node {
     /// Its name in the workflow.
     pub name: String,
@@ -40,7 +43,8 @@ pub struct Node {
 }
 
 /// The work of a node.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NodeWork {
     /// A task.
     Task(Arc<Task>),
@@ -51,7 +55,8 @@ pub enum NodeWork {
 }
 
 /// A way from one node to another.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Transition {
     /// Its name; needed where it is counted.
     pub name: String,
@@ -76,7 +81,8 @@ pub struct Transition {
 }
 
 /// One branch for each item of a list.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ForEach {
     /// The list.
     pub collection: Expression,
@@ -85,7 +91,8 @@ pub struct ForEach {
 }
 
 /// How branches come together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FanIn {
     /// The branches that do.
     pub sibling_group: String,
@@ -98,7 +105,8 @@ pub struct FanIn {
 }
 
 /// How many branches are waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Join {
     /// All of them.
     All,
@@ -109,7 +117,8 @@ pub enum Join {
 }
 
 /// What happens when branches do not arrive in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnJoinTimeout {
     /// The workflow fails.
     Fail,
@@ -118,7 +127,8 @@ pub enum OnJoinTimeout {
 }
 
 /// What becomes of what branches have brought, in the order of the branches.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Merging {
     /// Lists are joined to one at this path.
     Append(String),

@@ -8,6 +8,7 @@ mod place;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use evaluate::{EvaluateError, FUNCTIONS};
@@ -150,6 +151,42 @@ impl Term {
             Term::Choice(condition, then, otherwise) => {
                 [condition, then, otherwise].into_iter().for_each(|term| term.walk(see));
             }
+        }
+    }
+}
+
+/// An expression is written as its text, a constant as the only member of an object: not every value is an expression.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Constant { constant: Value },
+}
+
+impl Serialize for Expression {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A constant that was written as an expression, such as `'tea'`, keeps its own text.
+        let constant = match &self.term {
+            Term::Constant(value) => {
+                Some(value).filter(|value| Expression::constant((*value).clone()) == *self)
+            }
+            _ => None,
+        };
+        match constant {
+            Some(value) => Written::Constant { constant: value.clone() },
+            None => Written::Text(self.text.clone()),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Expression {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Written::deserialize(deserializer)? {
+            Written::Constant { constant } => Ok(Expression::constant(constant)),
+            Written::Text(text) => Expression::parse(&text).map_err(|error| {
+                serde::de::Error::custom(format!("the expression `{text}` cannot be read: {error}"))
+            }),
         }
     }
 }

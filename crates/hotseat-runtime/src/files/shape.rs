@@ -113,7 +113,8 @@ static ATTEMPTS: Shape = Shape {
 };
 
 /// A configured language model.
-pub static CONNECTOR: Tagged = Tagged { key: "type", shapes: &[&SCRIPTED, &RECORDED, &OPENAI, &ANTHROPIC] };
+pub static CONNECTOR: Tagged =
+    Tagged { key: "type", shapes: &[&SCRIPTED, &RECORDED, &OPENAI, &ANTHROPIC], untagged: None };
 
 static SCRIPTED: Shape = Shape {
     name: "ScriptedModel",

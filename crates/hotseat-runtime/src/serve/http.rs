@@ -388,7 +388,7 @@ async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     }
     let origin = text(request.headers(), &header::ORIGIN).map(str::to_string);
     let Some(origin) = origin else { return next.run(request).await };
-    let own = host.is_some_and(|host| origin == format!("http://{host}"));
+    let own = host.is_some_and(|host| is_local(&host) && origin == format!("http://{host}"));
     let allowed = options.allow_origins.iter().any(|known| known == "*" || *known == origin);
     if !own && !allowed {
         let message =

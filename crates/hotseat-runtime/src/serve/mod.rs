@@ -74,7 +74,7 @@ impl Agent {
                 format!("the agent has a tool of its own called {:?}", tool.name)
             } else if tools[..index].iter().any(|earlier| earlier.name == tool.name) {
                 format!("the name {:?} is there twice", tool.name)
-            } else if let Err(problem) = schema::check(&tool.input_schema) {
+            } else if let Err(problem) = schema::check_foreign(&tool.input_schema) {
                 format!("the parameters of {:?} cannot be used: {problem}", tool.name)
             } else {
                 continue;

@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::refusal::{Reason, Refusal};
 use super::translate::{Failed, Question, Spent, Told, Translator};
 use crate::conversation::{
-    ApprovalVerdict, Caller, ContextEntry, Effect, Input, OperationAddress, OperationStatus, Phase,
-    ReplyTo, State, Turn, Work,
+    ApprovalVerdict, Caller, ContextEntry, Effect, Input, OperationAddress, OperationStatus, Phase, ReplyTo,
+    State, Turn, Work,
 };
 use crate::failure::{ErrorCode, Failure};
 use crate::ids::{CallId, TurnId};
@@ -227,14 +227,18 @@ impl Talk {
         }
     }
 
-    /// Gives up the turns of the request, for nobody listens any more; returns when they have ended.
-    pub async fn cancel(mut self) {
-        let turns: Vec<TurnId> = self.translator.open_turns().collect();
-        for turn in turns {
-            let reason = "the client went away".to_string();
+    /// Gives up the turns of the request.
+    pub async fn give_up(&self, reason: &str) {
+        for turn in self.translator.open_turns() {
+            let reason = reason.to_string();
             // A conversation that takes nothing any more has no turn to give up.
             let _ = self.handle.send(Input::CancelTurn { turn, reason }).await;
         }
+    }
+
+    /// Gives up the turns of the request, for nobody listens any more; returns when they have ended.
+    pub async fn cancel(mut self) {
+        self.give_up("the client went away").await;
         while self.translator.is_open() {
             let Some(signal) = self.watcher.next().await else { return };
             self.take(&signal);

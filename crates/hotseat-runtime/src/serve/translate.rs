@@ -636,3 +636,155 @@ fn step(conversation: &ConversationId, turn: &str, call: u32, attempt: u32) -> S
         later => format!("turn {turn}, model call {call}, attempt {later}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hotseat_trace::{
+        AssistantMessage, Event, Execution, ExecutionKind, LlmCallCompleted, Offset, Origin, TurnCompletion,
+    };
+
+    use super::*;
+    use crate::conversation::{Conversation, Opening};
+    use crate::definition::{Definitions, Limits, persona};
+
+    fn translator() -> Translator {
+        let (definitions, agent) = Definitions::of(&persona("Helper")).unwrap();
+        let opening = Opening { conversation: "c".into(), agent, parent: None };
+        let conversation = Conversation::new(Arc::new(definitions), Limits::default(), opening);
+        let own = BTreeSet::from(["c-t1".into()]);
+        Translator::new(conversation.state(), &own, &BTreeSet::new())
+    }
+
+    fn delta(conversation: &str, attempt: u32, delta: Delta) -> Signal {
+        let at = ModelAddress { turn: "c-t1".into(), call: 1, attempt };
+        Signal::Delta { conversation: conversation.into(), at, delta }
+    }
+
+    fn says(attempt: u32, text: &str) -> Signal {
+        delta("c", attempt, Delta::Text { text: text.to_string() })
+    }
+
+    fn event(conversation: &str, payload: impl Into<Payload>) -> Signal {
+        let event = Event { sequence: 1, offset: Offset(0), timestamp: 0, payload: payload.into() };
+        let execution =
+            Execution { id: conversation.into(), kind: ExecutionKind::Conversation, parent: None };
+        Signal::Event(Arc::new(Record { event, execution: Some(execution) }))
+    }
+
+    fn replied() -> Signal {
+        event(
+            "c",
+            LlmCallCompleted {
+                turn_id: "c-t1".into(),
+                call_no: 1,
+                output_tokens: 1,
+                has_tool_use: false,
+                stop_reason: "end_turn".into(),
+                duration_ms: 0,
+            },
+        )
+    }
+
+    fn said(content: &str) -> Signal {
+        event(
+            "c",
+            AssistantMessage {
+                turn_id: "c-t1".into(),
+                message_id: "c-m2".into(),
+                content: content.to_string(),
+                has_tool_use: false,
+                started_us: None,
+                origin: Origin::Stream,
+                subagent: None,
+            },
+        )
+    }
+
+    /// What a client that takes in these signals has in the end, and how often something was taken back.
+    fn taken_in(signals: &[Signal]) -> (String, usize) {
+        let mut translator = translator();
+        let (mut text, mut open, mut withdrawn) = (String::new(), false, 0);
+        for told in signals.iter().flat_map(|signal| translator.take(signal)) {
+            match told {
+                Told::TextStarted { .. } => assert!(!std::mem::replace(&mut open, true), "begun twice"),
+                Told::Text { text: more, .. } => {
+                    assert!(open, "more of a message that is not open");
+                    text.push_str(&more);
+                }
+                Told::TextEnded { .. } => assert!(std::mem::replace(&mut open, false), "ended twice"),
+                Told::Withdrawn { .. } => {
+                    assert!(!open, "an open message was taken back");
+                    text.clear();
+                    withdrawn += 1;
+                }
+                _ => {}
+            }
+        }
+        assert!(!open, "a message was left open");
+        (text, withdrawn)
+    }
+
+    #[test]
+    fn words_are_told_once_however_they_come() {
+        let restart = || delta("c", 1, Delta::Restarted);
+        for (signals, withdrawn) in [
+            (vec![says(1, "Good "), says(1, "day"), replied(), said("Good day")], 0),
+            // Nothing was streamed.
+            (vec![replied(), said("Good day")], 0),
+            // The model was asked again by itself, and by the machine.
+            (
+                vec![
+                    says(1, "Good "),
+                    restart(),
+                    says(1, "Go"),
+                    says(1, "od day"),
+                    replied(),
+                    said("Good day"),
+                ],
+                0,
+            ),
+            (vec![says(1, "Good "), says(2, "Good day"), replied(), said("Good day")], 0),
+            (vec![says(1, "Good day to"), says(2, "Good day"), replied(), said("Good day")], 1),
+            (vec![says(1, "Hello"), says(2, "Good day"), replied(), said("Good day")], 1),
+            (vec![says(1, "Go away"), says(2, "Go"), says(2, "od day"), replied(), said("Good day")], 1),
+            (
+                vec![
+                    says(1, "Hello"),
+                    restart(),
+                    says(1, "Hel"),
+                    restart(),
+                    says(1, "Good day"),
+                    replied(),
+                    said("Good day"),
+                ],
+                1,
+            ),
+            // A watcher that began in the middle.
+            (vec![says(1, "day"), replied(), said("Good day")], 1),
+        ] {
+            assert_eq!(taken_in(&signals), ("Good day".to_string(), withdrawn), "{signals:?}");
+        }
+    }
+
+    #[test]
+    fn a_reply_that_says_nothing_after_all_takes_its_words_back() {
+        assert_eq!(
+            taken_in(&[says(1, "Hello"), delta("c", 1, Delta::Restarted), replied()]),
+            (String::new(), 1)
+        );
+    }
+
+    #[test]
+    fn other_conversations_are_not_heard() {
+        let mut translator = translator();
+        let ended = |conversation: &str| {
+            let ended = TurnCompletion { turn_id: "c-t1".into(), issues: None };
+            event(conversation, Payload::TurnCompleted(ended))
+        };
+        assert_eq!(translator.take(&delta("c-t1-k1", 1, Delta::Text { text: "psst".to_string() })), []);
+        assert_eq!(translator.take(&ended("c-t1-k1")), []);
+        assert!(translator.is_open());
+        assert_eq!(translator.take(&ended("c")), [Told::TurnEnded { failure: None }]);
+        assert!(!translator.is_open());
+    }
+}

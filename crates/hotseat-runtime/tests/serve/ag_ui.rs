@@ -214,6 +214,31 @@ async fn the_client_carries_out_its_own_tools() {
 }
 
 #[tokio::test]
+async fn schemas_of_the_client_may_say_more_than_is_checked_here() {
+    let model = scripted([
+        Rule::new().user("note").offered("note").call_tool("note", json!({"text": 7, "tags": null})),
+        Rule::new().result_failed(true).call_tool("note", json!({"text": "a", "tags": null})),
+        Rule::new().tool_result("note").say("Noted."),
+    ]);
+    let served = serve(&persona("Helper"), model).await;
+    let mut client = Client::new(&served, "t");
+    let tags = json!({"anyOf": [{"$ref": "#/$defs/Tags"}, {"type": "null"}], "default": null});
+    let parameters = json!({
+        "type": "object",
+        "properties": {"text": {"type": "string", "pattern": "^a"}, "tags": tags},
+        "required": ["text"],
+        "$defs": {"Tags": {"type": "array", "items": {"type": "string"}}},
+    });
+    client.tools = json!([{"name": "note", "description": "", "parameters": parameters}]);
+    let told = client.say("note it").await;
+    // The first call never reaches the client: its text is none.
+    assert_eq!(told.last().unwrap()["outcome"]["pendingToolCallIds"], json!(["t-t1-k2"]));
+    client.tool_result("t-t1-k2", "done");
+    client.run(None).await;
+    assert_eq!(client.last_text(), "Noted.");
+}
+
+#[tokio::test]
 async fn a_tool_of_the_client_fails() {
     let served = serve(&persona("Helper"), asks_the_client()).await;
     let mut client = with_pick(&served, "t");

@@ -85,7 +85,7 @@ impl Session {
     }
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
-        let Input { turn_id, message_id: _, text, script, limits } = input;
+        let Input { turn_id, text, script, limits, .. } = input;
         let talk = match &mut self.talk {
             Some(talk) => talk,
             none => none.insert(begin(&self.target, &self.id, script).await?),

@@ -23,7 +23,7 @@ use hotseat_trace::{ErrorInfo, Failure, FailureKind};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::session::{AskedInterrupt, Recorder, TurnScript};
+use crate::session::{AskedInterrupt, Message, Part, Recorder, TurnScript};
 
 /// A future of an adapter.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,6 +32,20 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait AgentSession: Send {
     /// Id of the conversation at the agent.
     fn conversation_id(&self) -> Arc<str>;
+
+    /// What its protocol can carry beside the words of the user. What it cannot is refused before anything is sent.
+    fn carries(&self) -> Carries {
+        Carries::default()
+    }
+
+    /// Puts messages before the first turn, as if they had been said. Called once, where `carries` says that it can.
+    ///
+    /// # Errors
+    /// When something in them has no form in the protocol.
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
+        let _ = messages;
+        Ok(())
+    }
 
     /// Sends one input and emits everything the agent does until it is done with the turn.
     ///
@@ -60,12 +74,27 @@ pub struct Input<'a> {
     pub turn_id: Arc<str>,
     /// Id of the user's message.
     pub message_id: Arc<str>,
-    /// What the user says.
+    /// What the user says, without attachments.
     pub text: &'a str,
+    /// What the user says, with attachments.
+    pub content: &'a [Part],
+    /// What the agent is told beside it.
+    pub options: Option<&'a Value>,
     /// What the client answers when the agent asks it for something.
     pub script: &'a mut TurnScript,
     /// How long the agent may take.
     pub limits: Limits,
+}
+
+/// What a protocol can carry beside the words of the user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Carries {
+    /// Messages that were said before the first turn.
+    pub history: bool,
+    /// Attachments.
+    pub attachments: bool,
+    /// Options of a turn.
+    pub options: bool,
 }
 
 /// How often an agent may ask the client for something in one turn, so that one that asks for ever is stopped.

@@ -1,11 +1,14 @@
-//! Assert blocks: from the mapping that people write to checks, with what is inherited.
+//! What is asserted on one level: from what people write, a block or a list of typed assertions, to checks, with what
+//! is inherited.
 
 use crate::checks::{
     After, ArgumentPatterns, ArgumentsNever, CallFilter, CallForbidden, Check, CheckKind, Count, Idle,
-    MaxDuration, MaxIdle, Pattern, ResultNever, Text, TextMatch, ToolCount,
+    MaxDuration, MaxIdle, Pattern, ResultNever, Strength, Text, TextMatch, ToolCount,
 };
 use hotseat_document::{Diagnostic, Diagnostics, Map, Place, View};
 
+use super::assertion;
+use super::assertion_shape::ASSERTION;
 use super::limits::millis;
 use super::shape::ASSERT;
 use super::variables::mistake;
@@ -16,6 +19,7 @@ pub struct Block {
     tools: Part<Vec<Check>>,
     timing: Part<Timing>,
     text: Part<Vec<Check>>,
+    typed: Part<Vec<Check>>,
 }
 
 /// One part of a block.
@@ -39,16 +43,41 @@ struct Timing {
 }
 
 impl Block {
-    /// Reads a block that has the right shape; `None` is no block at all.
+    /// Reads what has the right shape: `false`, a block, a typed assertion, or a list of these. `None` says nothing.
     pub fn read(view: Option<View<'_>>, mistakes: &mut Diagnostics) -> Block {
         let Some(view) = view else { return Block::default() };
-        let Some(map) = view.map(&ASSERT) else {
-            return Block { tools: Part::Cleared, timing: Part::Cleared, text: Part::Cleared };
-        };
+        if view.bool() == Some(false) {
+            return Block {
+                tools: Part::Cleared,
+                timing: Part::Cleared,
+                text: Part::Cleared,
+                typed: Part::Cleared,
+            };
+        }
+        for entry in view.list().into_iter().flatten() {
+            if entry.entries().is_some_and(|entries| entries.len() == 0) {
+                mistakes.push(mistake(Some(entry.place()), "this asserts nothing"));
+            }
+        }
+        let entries = view.one_or_many().filter_map(|entry| entry.tagged(&ASSERTION));
+        entries.fold(Block::default(), |block, entry| Block::entry(&entry, mistakes).over(&block))
+    }
+
+    /// A block in the narrow sense, or one typed assertion.
+    fn entry(map: &Map<'_>, mistakes: &mut Diagnostics) -> Block {
+        if std::ptr::eq(map.shape(), &ASSERT) {
+            return Block::parts(map, mistakes);
+        }
+        let typed = assertion::read(map, mistakes).into_iter().collect();
+        Block { typed: Part::Added(typed), ..Block::default() }
+    }
+
+    fn parts(map: &Map<'_>, mistakes: &mut Diagnostics) -> Block {
         let block = Block {
-            tools: Part::read(&map, "tools", |map| tools(map, mistakes)),
-            timing: Part::read(&map, "timing", timing),
-            text: Part::read(&map, "text", |map| text(map, mistakes)),
+            tools: Part::read(map, "tools", |map| tools(map, mistakes)),
+            timing: Part::read(map, "timing", timing),
+            text: Part::read(map, "text", |map| text(map, mistakes)),
+            typed: Part::Inherited,
         };
         // An empty mapping asserts nothing and says so; `tools: {}` looks as if it did.
         for key in ["tools", "timing", "text"] {
@@ -67,6 +96,7 @@ impl Block {
             tools: self.tools.over(&inherited.tools, joined),
             timing: self.timing.over(&inherited.timing, Timing::over),
             text: self.text.over(&inherited.text, joined),
+            typed: self.typed.over(&inherited.typed, joined),
         }
     }
 
@@ -79,10 +109,18 @@ impl Block {
         if let Part::Added(Timing { duration, gap, idle }) = &self.timing {
             checks.extend([duration, gap, idle].into_iter().flatten().cloned());
         }
-        if let Part::Added(text) = &self.text {
-            checks.extend(text.iter().cloned());
+        for part in [&self.text, &self.typed] {
+            if let Part::Added(part) = part {
+                checks.extend(part.iter().cloned());
+            }
         }
         checks
+    }
+
+    /// The checks as ones that are only measured.
+    pub fn soft_checks(&self) -> Vec<Check> {
+        let soft = |check| Check { strength: Strength::Soft, ..check };
+        self.checks().into_iter().map(soft).collect()
     }
 }
 
@@ -118,7 +156,7 @@ impl Timing {
 fn timing(map: &Map<'_>) -> Timing {
     let limit = |key: &str, kind: &dyn Fn(std::time::Duration) -> CheckKind| {
         let value = map.get(key)?;
-        Some(Check { kind: kind(millis(value.integer()?)), place: value.place() })
+        Some(Check::new(kind(millis(value.integer()?)), value.place()))
     };
     Timing {
         duration: limit("max_duration_ms", &|limit| CheckKind::MaxDuration(MaxDuration { limit })),
@@ -131,7 +169,7 @@ fn text(map: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
     let mut checks = Vec::new();
     for (key, must) in [("must_match", TextMatch::Fit), ("must_not_match", TextMatch::NotFit)] {
         for (pattern, place) in patterns(map, key, mistakes) {
-            checks.push(Check { kind: CheckKind::Text(Text { pattern, must }), place });
+            checks.push(Check::new(CheckKind::Text(Text { pattern, must }), place));
         }
     }
     checks
@@ -142,7 +180,7 @@ fn tools(map: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
     for name in map.list("forbid").into_iter().flatten() {
         let calls = CallFilter::named(name.text().unwrap_or_default());
         let kind = CheckKind::ToolCount(ToolCount { calls, count: Count::NONE });
-        checks.push(Check { kind, place: name.place() });
+        checks.push(Check::new(kind, name.place()));
     }
     for entry in map.list("require").into_iter().flatten() {
         if let Some(entry) = entry.map(&super::shape::REQUIRE) {
@@ -153,7 +191,7 @@ fn tools(map: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
         if let Some(entry) = entry.map(&super::shape::FORBID_CALL) {
             let calls = call_filter(&entry, mistakes);
             let kind = CheckKind::CallForbidden(CallForbidden { calls });
-            checks.push(Check { kind, place: name_place(&entry) });
+            checks.push(Check::new(kind, name_place(&entry)));
         }
     }
     checks
@@ -167,19 +205,19 @@ fn required(entry: &Map<'_>, checks: &mut Vec<Check>, mistakes: &mut Diagnostics
     let count = count(entry.map("count"), mistakes);
     let place = entry.place_of("count").unwrap_or_else(|| name_place(entry));
     // A negative condition alone does not ask for a call; neither does an order: that is what the count says.
-    checks.push(Check { kind: CheckKind::ToolCount(ToolCount { calls: calls.clone(), count }), place });
+    checks.push(Check::new(CheckKind::ToolCount(ToolCount { calls: calls.clone(), count }), place));
 
     if let Some(place) = entry.place_of("args_not_match") {
         let arguments = argument_patterns(entry, "args_not_match", mistakes);
         let kind = CheckKind::ArgumentsNever(ArgumentsNever { calls: by_arguments.clone(), arguments });
-        checks.push(Check { kind, place });
+        checks.push(Check::new(kind, place));
     }
     for (pattern, place) in patterns(entry, "result_not_match", mistakes) {
         let kind = CheckKind::ResultNever(ResultNever { calls: by_arguments.clone(), pattern });
-        checks.push(Check { kind, place });
+        checks.push(Check::new(kind, place));
     }
     if let (Some(after), Some(place)) = (entry.text("after"), entry.place_of("after")) {
-        checks.push(Check { kind: CheckKind::After(After { calls, after: after.to_string() }), place });
+        checks.push(Check::new(CheckKind::After(After { calls, after: after.to_string() }), place));
     }
 }
 
@@ -195,7 +233,7 @@ fn call_filter(entry: &Map<'_>, mistakes: &mut Diagnostics) -> CallFilter {
     }
 }
 
-fn count(map: Option<Map<'_>>, mistakes: &mut Diagnostics) -> Count {
+pub(super) fn count(map: Option<Map<'_>>, mistakes: &mut Diagnostics) -> Count {
     let Some(map) = map else { return Count::AT_LEAST_ONE };
     let number = |key: &str| map.integer(key).and_then(|n| u64::try_from(n).ok());
     match (number("exact"), number("min"), number("max")) {

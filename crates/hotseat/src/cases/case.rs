@@ -1,20 +1,22 @@
 //! A case, decoded.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::block::{Block, pattern};
-use super::limits::millis;
+use super::checkpoints::{Checkpoint, checkpoints};
+use super::content::{attachments, messages, parts};
+use super::limits::{duration, millis, timeout};
 use super::script::{client_tools, interrupt_answers};
-use super::shape::{CASE, EXPECTED_ERROR, HOOK, TURN};
+use super::shape::{CASE, EXPECTED_ERROR, HOOK, MESSAGE, TURN};
 use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, Pattern};
-use crate::session::{ClientTool, InterruptAnswer};
+use crate::session::{ClientTool, InterruptAnswer, Message, OnMissingInput, Part, Role, media, merged};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
 /// One test.
@@ -32,12 +34,28 @@ pub struct Case {
     pub timeout: Option<Duration>,
     /// How many hooks it has; each is decoded when the ones before it have run.
     pub hooks: usize,
+    /// Words by which it is grouped.
+    pub tags: Vec<String>,
+    /// Anything else that reports hold of it.
+    pub metadata: Option<Value>,
     /// What it says about the target.
     pub target: CaseTarget,
-    /// What the user says, turn by turn.
+    /// What is said before the first turn, and how that was written.
+    pub opening: Opening,
+    /// What the user says, turn by turn; empty where somebody else has to begin.
     pub turns: Vec<Turn>,
+    /// What has to be reached in some turn.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Where its simulated user is written, if it has one.
+    pub simulator: Option<Place>,
+    /// Where a person is asked for, if one is.
+    pub interactive: Option<Place>,
+    /// What is done when the agent waits and nobody can answer it.
+    pub on_missing_input: OnMissingInput,
     /// What is asserted of the whole conversation, with what the target asserts.
     pub checks: Vec<Check>,
+    /// What is asserted under `final_assertions`.
+    pub final_checks: Vec<Check>,
     document: Arc<Document>,
 }
 
@@ -56,14 +74,25 @@ pub struct CaseTarget {
     pub tools: Vec<ClientTool>,
 }
 
+/// How a conversation begins.
+#[derive(Debug, Clone, Default)]
+pub struct Opening {
+    /// What was said before the first turn.
+    pub messages: Vec<Message>,
+    /// `input` as it is written, where the case has one.
+    pub input: Option<Value>,
+}
+
 /// One user input and what is asserted of its turn.
 #[derive(Debug, Clone)]
 pub struct Turn {
-    /// What the user says.
-    pub user: String,
+    /// What the user says, and what is attached to it.
+    pub content: Vec<Part>,
+    /// What the agent is told beside it, on top of the options of the case.
+    pub options: Option<Value>,
     /// Where it is written.
     pub place: Place,
-    /// What is asserted of this turn.
+    /// What is asserted of this turn, and what is measured.
     pub checks: Vec<Check>,
     /// How long it may take.
     pub timeout: Option<Duration>,
@@ -121,6 +150,9 @@ impl Case {
         let Decoding { inherited, environment, redactor } = decoding;
         let mut mistakes = Diagnostics::new();
         check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
+        if let Some(mistake) = without_name(&node, source) {
+            mistakes.push(mistake);
+        }
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
@@ -143,6 +175,27 @@ impl Case {
     /// Every variable that is not defined, and whatever is wrong with what they were filled in to.
     pub fn bind(self: &Arc<Self>, variables: Variables<'_>) -> Result<Arc<Case>, Diagnostics> {
         if self.hooks == 0 { Ok(self.clone()) } else { decode(&self.document, variables).map(Arc::new) }
+    }
+
+    /// The case with the files that are attached read; from the first of these folders that has them.
+    ///
+    /// # Errors
+    /// The first file that is missing or cannot be read, in words.
+    pub fn with_attachments(self: &Arc<Self>, folders: &[&Path]) -> Result<Arc<Case>, String> {
+        let turns = self.turns.iter().flat_map(|turn| media(&turn.content));
+        let messages = self.opening.messages.iter().flat_map(|message| media(&message.content));
+        if turns.chain(messages).next().is_none() {
+            return Ok(self.clone());
+        }
+        let mut case = (**self).clone();
+        let turns = case.turns.iter_mut().map(|turn| &mut turn.content);
+        let messages = case.opening.messages.iter_mut().map(|message| &mut message.content);
+        for part in turns.chain(messages).flatten() {
+            if let Part::Media(media) = part {
+                media.load(folders).map_err(|words| format!("{words} ({})", media.place))?;
+            }
+        }
+        Ok(Arc::new(case))
     }
 
     /// One of its hooks with its variables filled in.
@@ -195,35 +248,158 @@ fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Di
     });
     let node = filled.as_ref().unwrap_or(&document.node);
     let map = Map::of(node, source, &CASE).expect("the shape was checked");
+    let mut found = Diagnostics::new();
+    let case = read(document, &map, variables, &mut found);
+    // What is wrong with a text that holds a variable is judged when the variable is known.
+    let is_open =
+        |mistake: &Diagnostic| mistake.place.as_ref().is_some_and(|place| place.text().contains("${"));
+    mistakes.extend(found.into_iter().filter(|mistake| !variables.more_to_come || !is_open(mistake)));
+    if mistakes.is_empty() { Ok(case) } else { Err(in_order(mistakes)) }
+}
+
+/// Reads a case whose variables are filled in.
+fn read(
+    document: &Arc<Document>,
+    map: &Map<'_>,
+    variables: Variables<'_>,
+    mistakes: &mut Diagnostics,
+) -> Case {
     let inherited = &document.inherited;
-    let every_turn = Block::read(map.get("turn_assert"), &mut mistakes).over(&inherited.turn);
+    let every_turn = Block::read(map.get("turn_assert"), mistakes).over(&inherited.turn);
     // These are shown wherever the case is; what hooks give is not in them yet.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
-    let name = shown(map.text("name").unwrap_or_default());
-    let turns = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
-    let case = Case {
-        id: map.text("id").map_or_else(|| name.clone(), shown),
-        place: map.place_of("name").unwrap_or_else(|| map.place()),
-        name,
+    let (id, name) = (map.text("id"), map.text("name"));
+    for key in ["before", "after"] {
+        if let Some(place) = map.place_of(key) {
+            let wrong = mistake(
+                Some(place),
+                format!("`{key}` names a function of a script, and this version cannot run scripts"),
+            );
+            mistakes.push(wrong.help("commands that run before the first turn stand under `hooks`"));
+        }
+    }
+    let (opening, turns) = inputs(map, &every_turn, mistakes);
+    let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok());
+    if let Some(max) = max_turns.filter(|max| turns.len() > *max) {
+        let message = format!("there are {} turns, and `max_turns` is {max}", turns.len());
+        mistakes.push(mistake(map.place_of("max_turns"), message));
+    }
+    if map.text("type") == Some("single_turn") && turns.len() > 1 {
+        let message = format!("there are {} turns, and `type` says that there is one", turns.len());
+        mistakes.push(mistake(map.place_of("type"), message));
+    }
+    let interactive = map.map("interactive");
+    if let Some(view) = interactive.as_ref().and_then(|interactive| interactive.get("timeout"))
+        && duration(view.text().unwrap_or_default()).is_none()
+    {
+        let wrong = mistake(Some(view.place()), "this is not a duration of up to a week");
+        mistakes.push(wrong.help("write for instance `500ms`, `30s` or `1m30s`"));
+    }
+    let person = interactive.filter(|interactive| interactive.bool("enabled") == Some(true));
+    let simulator = map.key_place("simulator");
+    let expects_more =
+        map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
+    let mut checks = Block::read(map.get("assert"), mistakes).over(&inherited.case).checks();
+    checks.extend(Block::read(map.get("evaluate"), mistakes).soft_checks());
+    Case {
+        id: shown(id.or(name).unwrap_or_default()),
+        place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
+        name: shown(name.or(id).unwrap_or_default()),
         skip: match (map.bool("skip"), map.text("skip")) {
             (_, Some(reason)) => Some(shown(reason)),
             (Some(true), None) => Some("`skip: true`".to_string()),
             (Some(false) | None, None) => None,
         },
-        timeout: map.integer("timeout_ms").map(millis),
+        timeout: timeout(map, mistakes),
         hooks: document.hooks().count(),
+        tags: map.list("tags").into_iter().flatten().filter_map(View::text).map(shown).collect(),
+        metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),
         target: CaseTarget {
             thread_id: map.text("threadId").map(str::to_string),
             state: map.json("state"),
             context: map.json("context"),
             forwarded_props: map.json("forwardedProps"),
-            tools: client_tools(&map, "tools", &mut mistakes),
+            tools: client_tools(map, "tools", mistakes),
         },
-        turns: turns.map(|map| turn(&map, &every_turn, &mut mistakes)).collect(),
-        checks: Block::read(map.get("assert"), &mut mistakes).over(&inherited.case).checks(),
+        opening,
+        turns,
+        checkpoints: checkpoints(map, mistakes),
+        simulator,
+        interactive: person.map(|person| person.place()),
+        on_missing_input: match map.text("on_missing_input") {
+            Some("skip") => OnMissingInput::Skip,
+            Some("fail") => OnMissingInput::Fail,
+            Some(_) => OnMissingInput::End,
+            None if expects_more => OnMissingInput::Skip,
+            None => OnMissingInput::End,
+        },
+        checks,
+        final_checks: Block::read(map.get("final_assertions"), mistakes).checks(),
         document: document.clone(),
+    }
+}
+
+/// A case that is called nothing. One of whose keys is misspelt is complained about once, for that.
+fn without_name(node: &Node, source: &Arc<Source>) -> Option<Diagnostic> {
+    let hotseat_document::Value::Map(entries) = &node.value else { return None };
+    let names = |key: &str| matches!(key, "name" | "id");
+    if entries.iter().any(|entry| names(&entry.key.text) || CASE.field(&entry.key.text).is_none()) {
+        return None;
+    }
+    let mistake = Diagnostic::new("this case has neither `name` nor `id`").at(node.place(source));
+    Some(
+        mistake.help(
+            "`name`: what the case is called in reports; `id`: a short name that stays when that changes",
+        ),
+    )
+}
+
+/// What is said before the first turn, and the turns.
+fn inputs(map: &Map<'_>, every_turn: &Block, mistakes: &mut Diagnostics) -> (Opening, Vec<Turn>) {
+    let case_options = map.json("options");
+    let mut before = messages(map.list("messages").into_iter().flatten(), mistakes);
+    let Some(input) = map.get("input") else {
+        let written = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
+        let turns = written.map(|map| turn(&map, every_turn, case_options.as_ref(), mistakes)).collect();
+        return (Opening { messages: before, input: None }, turns);
     };
-    if mistakes.is_empty() { Ok(case) } else { Err(in_order(mistakes)) }
+    if let Some(place) = map.key_place("turns") {
+        let wrong = mistake(Some(place), "`input` and `turns` both say what the user says first");
+        mistakes.push(
+            wrong.help("make `input` the first of the `turns`; what was said before stands under `messages`"),
+        );
+    }
+    let content = match input.text() {
+        Some(text) => vec![Part::Text(text.to_string())],
+        None => {
+            let mut said = messages(input.one_or_many(), mistakes);
+            let last = said.pop();
+            before.extend(said);
+            match last {
+                Some(last) if last.role == Role::User => last.content,
+                _ => {
+                    let place = input.one_or_many().last().map(View::place);
+                    let wrong = mistake(
+                        place,
+                        "the last message of `input` is what the agent answers, so it is the user's",
+                    );
+                    mistakes.push(wrong.help("what was said before stands before it, or under `messages`"));
+                    Vec::new()
+                }
+            }
+        }
+    };
+    // What the case asserts is asserted of the conversation, which is this one turn; what every turn must hold, too.
+    let turn = Turn {
+        content,
+        options: case_options,
+        place: input.place(),
+        checks: every_turn.checks(),
+        timeout: None,
+        expect_error: None,
+        resume: Vec::new(),
+    };
+    (Opening { messages: before, input: Some(input.json()) }, vec![turn])
 }
 
 /// Mistakes in the order of the file, whichever step has found them.
@@ -235,7 +411,7 @@ fn in_order(mistakes: Diagnostics) -> Diagnostics {
     ordered
 }
 
-fn turn(map: &Map<'_>, inherited: &Block, mistakes: &mut Diagnostics) -> Turn {
+fn turn(map: &Map<'_>, inherited: &Block, case_options: Option<&Value>, mistakes: &mut Diagnostics) -> Turn {
     let expect_error = map.get("expect_error").map(|view| match view.map(&EXPECTED_ERROR) {
         None => ExpectedError { message: pattern(view, mistakes), code: None },
         Some(error) => {
@@ -248,12 +424,34 @@ fn turn(map: &Map<'_>, inherited: &Block, mistakes: &mut Diagnostics) -> Turn {
             }
         }
     });
+    let mut content = map.get("user").map(|said| said_in_turn(said, mistakes)).unwrap_or_default();
+    content.extend(attachments(map, mistakes));
+    let mut checks = Block::read(map.get("assert"), mistakes).over(inherited).checks();
+    checks.extend(Block::read(map.get("evaluate"), mistakes).soft_checks());
+    let options = match (case_options, map.json("options")) {
+        (Some(case), Some(own)) => Some(merged(case, &own)),
+        (case, own) => own.or_else(|| case.cloned()),
+    };
     Turn {
-        user: map.text("user").unwrap_or_default().to_string(),
+        content,
+        options,
         place: map.place_of("user").unwrap_or_else(|| map.place()),
-        checks: Block::read(map.get("assert"), mistakes).over(inherited).checks(),
-        timeout: map.integer("timeout_ms").map(millis),
+        checks,
+        timeout: timeout(map, mistakes),
         expect_error,
         resume: interrupt_answers(map, mistakes),
+    }
+}
+
+/// What the user says in a turn: text, parts, or a message of the user's.
+fn said_in_turn(view: View<'_>, mistakes: &mut Diagnostics) -> Vec<Part> {
+    let Some(map) = view.map(&MESSAGE) else { return parts(view, mistakes) };
+    let said = messages(std::iter::once(view), mistakes).pop();
+    match said {
+        Some(said) if said.role == Role::User => said.content,
+        _ => {
+            mistakes.push(mistake(map.place_of("role"), "in a turn it is the user who speaks"));
+            Vec::new()
+        }
     }
 }

@@ -3,8 +3,12 @@
 //! A case is decoded when its file is loaded, which finds every mistake before anything is contacted. Where it
 //! uses variables that only its hooks can give, it is decoded once more when they are known.
 
+mod assertion;
+mod assertion_shape;
 mod block;
 mod case;
+mod checkpoints;
+mod content;
 mod limits;
 mod script;
 pub mod shape;
@@ -12,7 +16,8 @@ mod suite;
 mod variables;
 
 pub use block::Block;
-pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, Turn};
+pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, Opening, Turn};
+pub use checkpoints::Checkpoint;
 pub use limits::millis;
 pub use script::{client_tools, interrupt_answers};
 pub use suite::{Decoding, Suite};

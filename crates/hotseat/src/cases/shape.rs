@@ -1,6 +1,8 @@
 //! What may be written in a case file, as data: validation, JSON Schema and reference page come from here.
 
-use hotseat_document::{Field, Kind, Shape};
+use super::assertion_shape::ASSERTION;
+use crate::session::Role;
+use hotseat_document::{Field, Kind, Shape, Tagged};
 
 const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
 const TIMES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
@@ -8,16 +10,20 @@ const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pa
 const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
 const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
 
+const DURATION: &str = "The same as a duration: `500ms`, `30s`, `1m30s`.";
+const NAMED_HOOK: &str =
+    "A function of a script. Refused by this version: it cannot run scripts. `hooks` run commands.";
+
 /// One test: a conversation and what is asserted of it.
 pub static CASE: Shape = Shape {
     name: "Case",
-    doc: "One test: a conversation and what is asserted of it. A file holds one case, or several separated by `---`.",
+    doc: "One test: a conversation and what is asserted of it. A file of YAML holds one case, or several separated by `---`; a file of JSON holds values that follow each other, a list of them, or `{\"cases\": […]}`.",
     fields: &[
-        Field::required("name", Kind::NonEmptyText, "What the case is called in reports."),
+        Field::optional("name", Kind::NonEmptyText, "What the case is called in reports. Default: `id`."),
         Field::optional(
             "id",
             Kind::NonEmptyText,
-            "A short name that stays when `name` changes. Default: `name`.",
+            "A short name that stays when `name` changes. Default: `name`; one of the two is needed.",
         ),
         Field::optional(
             "version",
@@ -30,22 +36,84 @@ pub static CASE: Shape = Shape {
             Kind::OneOf(&[Kind::Bool, Kind::NonEmptyText]),
             "`true`, or the reason, to leave the case out of runs.",
         ),
+        Field::optional("tags", Kind::List(&Kind::NonEmptyText), "Words by which cases are grouped."),
+        Field::optional("metadata", Kind::JsonMap, "Anything else that reports should hold of the case."),
         Field::optional("timeout_ms", MILLISECONDS, "How long all turns together may take."),
+        Field::optional("timeout", Kind::NonEmptyText, DURATION),
         Field::optional(
             "hooks",
             Kind::List(&Kind::Shape(&HOOK)),
             "Commands that run before the first turn, in order.",
         ),
-        Field::required(
+        Field::optional("before", Kind::NonEmptyText, NAMED_HOOK),
+        Field::optional("after", Kind::NonEmptyText, NAMED_HOOK),
+        Field::optional(
+            "type",
+            Kind::Choice(&["single_turn", "multi_turn"]),
+            "`single_turn`: there is one turn. `multi_turn`: an agent that waits when the turns are over needs another input; see `on_missing_input`.",
+        ),
+        Field::optional(
+            "messages",
+            Kind::NonEmptyList(&Kind::Shape(&MESSAGE)),
+            "What was said before the first turn. The agent is told of it and not asked again.",
+        ),
+        Field::optional(
+            "input",
+            Kind::OneOf(&[Kind::Text, Kind::Shape(&MESSAGE), Kind::NonEmptyList(&Kind::Shape(&MESSAGE))]),
+            "What the user says, where there is one turn. Of a list of messages the last one is said, and those before it were said before.",
+        ),
+        Field::optional(
             "turns",
             Kind::NonEmptyList(&Kind::Shape(&TURN)),
             "What the user says, turn by turn. The next turn is sent when the agent is done with the one before.",
         ),
         Field::optional(
+            "options",
+            Kind::JsonMap,
+            "What the agent is told beside the conversation, with every turn.",
+        ),
+        Field::optional(
             "assert",
             ASSERT_KIND,
             "What is asserted of the whole conversation, once, after its last turn.",
+        )
+        .aliases(&["assertions"]),
+        Field::optional(
+            "final_assertions",
+            OWN_ASSERT_KIND,
+            "The same, under the name that they have beside assertions of turns.",
         ),
+        Field::optional(
+            "evaluate",
+            OWN_ASSERT_KIND,
+            "What is measured of the whole conversation, and decides nothing.",
+        ),
+        Field::optional(
+            "checkpoints",
+            Kind::List(&Kind::Shape(&CHECKPOINT)),
+            "What has to be reached in some turn or other. Looked at after every turn.",
+        ),
+        Field::optional(
+            "simulator",
+            Kind::Shape(&SIMULATOR),
+            "A simulated user, asked when the turns are over. This version cannot ask one: such a case fails where it would have to.",
+        ),
+        Field::optional(
+            "interactive",
+            Kind::Shape(&INTERACTIVE),
+            "A person, asked when the turns are over. This version cannot ask one: such a case fails where it would have to.",
+        ),
+        Field::optional(
+            "on_missing_input",
+            Kind::Choice(&["skip", "fail", "end"]),
+            "What happens when the turns are over and the agent waits: the case is skipped, fails, or is judged as it is. Default: `skip` with `type: multi_turn`, `simulator` or `interactive`, otherwise `end`.",
+        ),
+        Field::optional(
+            "max_turns",
+            Kind::Integer { min: 1, max: 10_000 },
+            "How many turns there may be, simulated ones included.",
+        )
+        .default("20"),
         Field::optional("turn_assert", ASSERT_KIND, "What is asserted of every turn of this case."),
         Field::optional(
             "tools",
@@ -105,18 +173,36 @@ pub static TURN: Shape = Shape {
     name: "Turn",
     doc: "One user input, and everything until the agent is done with it.",
     fields: &[
-        Field::required("user", Kind::Text, "What the user says."),
+        Field::required(
+            "user",
+            Kind::OneOf(&[Kind::Text, Kind::Shape(&MESSAGE), PARTS]),
+            "What the user says: text, parts, or a message with such `content`.",
+        )
+        .aliases(&["input"]),
         Field::optional("type", Kind::Choice(&["user"]), "Who speaks."),
+        Field::optional(
+            "attachments",
+            Kind::NonEmptyList(&Kind::Tagged(&ATTACHMENT)),
+            "What is attached to what the user says.",
+        ),
+        Field::optional(
+            "options",
+            Kind::JsonMap,
+            "What the agent is told with this turn, on top of the `options` of the case.",
+        ),
         Field::optional(
             "assert",
             ASSERT_KIND,
             "What is asserted of this turn alone, right after it. If it fails, no further turn is sent.",
-        ),
+        )
+        .aliases(&["assertions"]),
+        Field::optional("evaluate", OWN_ASSERT_KIND, "What is measured of this turn, and decides nothing."),
         Field::optional(
             "timeout_ms",
             MILLISECONDS,
             "How long the turn may take. Default: the target's `timeout_ms`.",
         ),
+        Field::optional("timeout", Kind::NonEmptyText, DURATION),
         Field::optional(
             "expect_error",
             Kind::OneOf(&[Kind::Pattern, Kind::Shape(&EXPECTED_ERROR)]),
@@ -129,6 +215,186 @@ pub static TURN: Shape = Shape {
         ),
     ],
 };
+
+/// Something that has to be reached.
+pub static CHECKPOINT: Shape = Shape {
+    name: "Checkpoint",
+    doc: "Something that has to be reached: an assertion that holds of some turn.",
+    fields: &[
+        Field::required("id", Kind::NonEmptyText, "Its name, once in the case."),
+        Field::optional("description", Kind::Text, "What it stands for."),
+        Field::optional(
+            "after",
+            Kind::List(&Kind::NonEmptyText),
+            "Checkpoints that are reached before it, or in the same turn.",
+        ),
+        Field::required(
+            "assertion",
+            OWN_ASSERT_KIND,
+            "What holds of the turn in which it is reached. Of a list all hold of the same turn.",
+        )
+        .aliases(&["assert"]),
+        Field::optional("required", Kind::Bool, "Whether the case fails if it is not reached.")
+            .default("true"),
+    ],
+};
+
+/// A simulated user.
+pub static SIMULATOR: Shape = Shape {
+    name: "Simulator",
+    doc: "A simulated user.",
+    fields: &[
+        Field::optional("use", Kind::NonEmptyText, "Who simulates: `agents:ID`, or the bare id."),
+        Field::optional(
+            "options",
+            Kind::JsonMap,
+            "What it is told: `metadata` with `persona` and `goal`, `connector`.",
+        ),
+        Field::optional("metadata", Kind::JsonMap, "The same as `options.metadata`."),
+    ],
+};
+
+/// A person who answers.
+pub static INTERACTIVE: Shape = Shape {
+    name: "Interactive",
+    doc: "A person who answers when the agent waits.",
+    fields: &[
+        Field::optional("enabled", Kind::Bool, "Whether a person is asked.").default("false"),
+        Field::optional("timeout", Kind::NonEmptyText, "How long is waited for an answer.").default("5m"),
+    ],
+};
+
+/// A message.
+pub static MESSAGE: Shape = Shape {
+    name: "Message",
+    doc: "A message of a conversation.",
+    fields: &[
+        Field::optional("role", Kind::Choice(Role::NAMES), "Who said it.").default("user"),
+        Field::optional(
+            "content",
+            Kind::OneOf(&[Kind::Text, PARTS]),
+            "What was said: text or parts. Only an assistant that calls tools may say nothing.",
+        ),
+        Field::optional("name", Kind::NonEmptyText, "The name of whoever said it."),
+        Field::optional(
+            "tool_calls",
+            Kind::NonEmptyList(&Kind::Shape(&MESSAGE_CALL)),
+            "The calls that an assistant made.",
+        )
+        .aliases(&["toolCalls"]),
+        Field::optional("tool_call_id", Kind::NonEmptyText, "The call whose result a `tool` message is.")
+            .aliases(&["toolCallId"]),
+    ],
+};
+
+/// A tool call in a message.
+pub static MESSAGE_CALL: Shape = Shape {
+    name: "MessageCall",
+    doc: "A tool call in a message: `name` and `arguments`, or both under `function`.",
+    fields: &[
+        Field::required("id", Kind::NonEmptyText, "Its id."),
+        Field::optional("type", Kind::Choice(&["function"]), "What is called."),
+        Field::optional("function", Kind::Shape(&MESSAGE_FUNCTION), "Name and arguments."),
+        Field::optional("name", Kind::NonEmptyText, "The tool."),
+        Field::optional(
+            "arguments",
+            Kind::OneOf(&[Kind::Text, Kind::JsonMap]),
+            "Its arguments, also as JSON text.",
+        )
+        .aliases(&["args"]),
+    ],
+};
+
+/// Name and arguments of a call.
+pub static MESSAGE_FUNCTION: Shape = Shape {
+    name: "MessageFunction",
+    doc: "Name and arguments of a call.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "The tool."),
+        Field::optional(
+            "arguments",
+            Kind::OneOf(&[Kind::Text, Kind::JsonMap]),
+            "Its arguments, also as JSON text.",
+        ),
+    ],
+};
+
+/// What is said in parts.
+const PARTS: Kind = Kind::NonEmptyList(&Kind::Tagged(&PART));
+
+/// A part of what is said.
+pub static PART: Tagged = Tagged {
+    key: "type",
+    shapes: &[&TEXT_PART, &IMAGE, &IMAGE_URL, &AUDIO, &VIDEO, &DOCUMENT, &FILE],
+    untagged: None,
+};
+
+/// What may be attached.
+pub static ATTACHMENT: Tagged =
+    Tagged { key: "type", shapes: &[&IMAGE, &AUDIO, &VIDEO, &DOCUMENT, &FILE], untagged: None };
+
+/// Words.
+pub static TEXT_PART: Shape = Shape {
+    name: "TextPart",
+    doc: "Words.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["text"]), "Which part this is."),
+        Field::required("text", Kind::Text, "The words."),
+    ],
+};
+
+/// A picture as OpenAI writes it.
+pub static IMAGE_URL: Shape = Shape {
+    name: "ImageUrl",
+    doc: "A picture by its address.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["image_url"]), "Which part this is."),
+        Field::required(
+            "image_url",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&IMAGE_ADDRESS)]),
+            "Its address, also `data:`.",
+        ),
+    ],
+};
+
+/// The address of a picture.
+pub static IMAGE_ADDRESS: Shape = Shape {
+    name: "ImageAddress",
+    doc: "The address of a picture.",
+    fields: &[
+        Field::required("url", Kind::NonEmptyText, "The address, also `data:`."),
+        Field::optional("detail", Kind::NonEmptyText, "How closely it is looked at."),
+    ],
+};
+
+/// Something attached, of one type.
+macro_rules! attachment {
+    ($shape:ident, $name:literal, $word:literal, $doc:literal) => {
+        #[doc = $doc]
+        pub static $shape: Shape = Shape {
+            name: $name,
+            doc: $doc,
+            fields: &[
+                Field::required("type", Kind::Choice(&[$word]), "Which part this is."),
+                Field::required(
+                    "source",
+                    Kind::NonEmptyText,
+                    "`file://PATH`, an address of HTTP, or `data:`. A path is looked for beside the suite, beside the project file, and in the working folder.",
+                )
+                .aliases(&["url"]),
+                Field::optional("name", Kind::NonEmptyText, "What it is called. Default: the name of the file."),
+                Field::optional("mimeType", Kind::NonEmptyText, "Its media type. Default: what the ending of the file says.")
+                    .aliases(&["mime_type"]),
+            ],
+        };
+    };
+}
+
+attachment!(IMAGE, "Image", "image", "A picture.");
+attachment!(AUDIO, "Audio", "audio", "Sound.");
+attachment!(VIDEO, "Video", "video", "Moving pictures.");
+attachment!(DOCUMENT, "Document", "document", "A document.");
+attachment!(FILE, "File", "file", "Any file; the same as `document`.");
 
 /// An error that is expected.
 pub static EXPECTED_ERROR: Shape = Shape {
@@ -202,8 +468,14 @@ pub static CONTEXT: Shape = Shape {
     ],
 };
 
-/// Where an assert block may stand: the block, or `false` to drop what would be inherited.
-pub const ASSERT_KIND: Kind = Kind::OneOf(&[Kind::False, Kind::Shape(&ASSERT)]);
+/// Where assertions may stand: a block, a typed assertion, a list of these, or `false` to drop what would be
+/// inherited.
+pub const ASSERT_KIND: Kind =
+    Kind::OneOf(&[Kind::False, Kind::Tagged(&ASSERTION), Kind::NonEmptyList(&Kind::Tagged(&ASSERTION))]);
+
+/// Where assertions stand that are inherited by nobody.
+pub const OWN_ASSERT_KIND: Kind =
+    Kind::OneOf(&[Kind::Tagged(&ASSERTION), Kind::NonEmptyList(&Kind::Tagged(&ASSERTION))]);
 
 /// Assertions. All of them must hold.
 pub static ASSERT: Shape = Shape {

@@ -126,7 +126,7 @@ impl Names {
             return Ok(case);
         }
         let message = format!("another case in this file is called `{}`", case.id);
-        Err(Diagnostic::new(message).at(case.place.clone()).help("give one of them an `id`").into())
+        Err(Diagnostic::new(message).at(case.place.clone()).help("give one of them another `id`").into())
     }
 }
 

@@ -35,13 +35,13 @@ impl After {
         if *self.after == *self.calls.name {
             // The first call can come after none; what is asked for is that there is another.
             let actual = if late > 0 { "called again".to_string() } else { listed(&early) };
-            return Decided { passed: late > 0, actual };
+            return Decided::of(late > 0, actual);
         }
         let actual = match (early.as_slice(), seen) {
             ([], _) => "in order".to_string(),
             (early, true) => format!("before {}: {}", self.after, listed(early)),
             (early, false) => format!("{} was never called; {}", self.after, listed(early)),
         };
-        Decided { passed: early.is_empty(), actual }
+        Decided::of(early.is_empty(), actual)
     }
 }

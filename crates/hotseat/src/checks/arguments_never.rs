@@ -28,6 +28,6 @@ impl ArgumentsNever {
         });
         let bad: Vec<String> = bad.collect();
         let actual = if bad.is_empty() { "no such argument".to_string() } else { listed(&bad) };
-        Decided { passed: bad.is_empty(), actual }
+        Decided::of(bad.is_empty(), actual)
     }
 }

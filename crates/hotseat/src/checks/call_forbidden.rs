@@ -28,6 +28,6 @@ impl CallForbidden {
             (true, 0) => "no such call".to_string(),
             (true, n) => format!("no such call; {n} without a result"),
         };
-        Decided { passed: made.is_empty(), actual }
+        Decided::of(made.is_empty(), actual)
     }
 }

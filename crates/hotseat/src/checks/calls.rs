@@ -124,6 +124,17 @@ pub fn shown(turn: usize, call: &ToolCall) -> String {
     format!("turn {turn}: {}({}) → {result}", call.name, cut(&call.arguments.to_string()))
 }
 
+/// The names of the tools that were called, each once.
+pub fn names(scope: Scope<'_>) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (_, call) in scope.calls() {
+        if !names.contains(&&*call.name) {
+            names.push(&call.name);
+        }
+    }
+    names
+}
+
 /// Patterns in words.
 pub fn patterns(patterns: &[Pattern]) -> String {
     patterns.iter().map(Pattern::to_string).collect::<Vec<_>>().join(" and ")

@@ -29,7 +29,11 @@ impl Count {
     /// Not once.
     pub const NONE: Count = Count { min: 0, max: Some(0) };
 
-    fn describe(self) -> String {
+    pub(super) fn allows(self, counted: u64) -> bool {
+        counted >= self.min && self.max.is_none_or(|max| counted <= max)
+    }
+
+    pub(super) fn describe(self) -> String {
         match (self.min, self.max) {
             (0, Some(0)) => "never called".to_string(),
             (1, None) => "called".to_string(),
@@ -49,26 +53,18 @@ impl ToolCount {
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let counted = scope.calls().filter(|(_, call)| self.calls.fits(call)).count() as u64;
-        let passed = counted >= self.count.min && self.count.max.is_none_or(|max| counted <= max);
+        let passed = self.count.allows(counted);
         let all = self.calls.shown_calls(scope);
         let narrowed = all.len() as u64 != counted;
         let actual = match (counted, all.is_empty()) {
-            (0, true) => {
-                let mut others: Vec<&str> = Vec::new();
-                for (_, call) in scope.calls() {
-                    if !others.contains(&&*call.name) {
-                        others.push(&call.name);
-                    }
-                }
-                match others.as_slice() {
-                    [] => "not called; no tool was".to_string(),
-                    names => format!("not called; called were {}", names.join(", ")),
-                }
-            }
+            (0, true) => match super::calls::names(scope).as_slice() {
+                [] => "not called; no tool was".to_string(),
+                names => format!("not called; called were {}", names.join(", ")),
+            },
             _ if narrowed => format!("{counted} of {} fits: {}", calls(all.len()), listed(&all)),
             _ => format!("called {}: {}", times(counted), listed(&all)),
         };
-        Decided { passed, actual }
+        Decided::of(passed, actual)
     }
 }
 

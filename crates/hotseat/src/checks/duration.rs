@@ -22,6 +22,6 @@ impl MaxDuration {
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let taken = scope.duration();
-        Decided { passed: taken <= self.limit, actual: format!("{} ms", taken.as_millis()) }
+        Decided::of(taken <= self.limit, format!("{} ms", taken.as_millis()))
     }
 }

@@ -37,10 +37,10 @@ impl MaxIdle {
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let Some((longest, from, to)) = self.longest(scope) else {
-            return Decided { passed: true, actual: "fewer than two tool calls".to_string() };
+            return Decided::of(true, "fewer than two tool calls".to_string());
         };
         let actual = format!("{} ms between {from} and {to}", longest.as_millis());
-        Decided { passed: longest <= self.limit, actual }
+        Decided::of(longest <= self.limit, actual)
     }
 
     /// The longest idle time and what it lies between.

@@ -4,28 +4,53 @@
 //! checked again and gets the same verdict.
 
 mod after;
+mod answer;
 mod arguments_never;
 mod call_forbidden;
 mod calls;
+mod contains;
 mod count;
 mod duration;
+mod equality;
+mod equals;
 mod idle;
+mod json_path;
+mod json_schema;
 mod pattern;
+mod regex;
 mod result_never;
 mod text;
+mod tool_called;
+mod tool_result;
+mod tool_sequence;
+mod value_type;
+
+use std::sync::Arc;
 
 use hotseat_trace::{CheckVerdict, Scope};
+use serde_json::Value;
 
 pub use after::After;
+pub use answer::whole_json;
 pub use arguments_never::ArgumentsNever;
 pub use call_forbidden::CallForbidden;
 pub use calls::{ArgumentPatterns, CallFilter};
+pub use contains::Contains;
 pub use count::{Count, ToolCount};
 pub use duration::MaxDuration;
+pub use equality::equal;
+pub use equals::Equals;
 pub use idle::{Idle, MaxIdle};
+pub use json_path::{JsonPath, Path};
+pub use json_schema::{JsonSchema, Schema};
 pub use pattern::{Pattern, escape};
+pub use regex::Regex;
 pub use result_never::ResultNever;
 pub use text::{Text, TextMatch};
+pub use tool_called::{ArgumentMatch, ToolCalled};
+pub use tool_result::{Expected, ToolResult};
+pub use tool_sequence::{ExpectedCall, SequenceMatch, ToolSequence};
+pub use value_type::{Type, ValueType};
 
 use hotseat_document::Place;
 
@@ -36,6 +61,23 @@ pub struct Check {
     pub kind: CheckKind,
     /// Where it was written.
     pub place: Place,
+    /// Whether it must not hold. What cannot be judged holds neither way.
+    pub negated: bool,
+    /// Whether it decides, or is only measured.
+    pub strength: Strength,
+    /// What people want to read when it does not hold.
+    pub message: Option<String>,
+    /// The assertion as it was written, where it is one of its own.
+    pub written: Option<Arc<Value>>,
+}
+
+/// Whether a check decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strength {
+    /// It decides.
+    Hard,
+    /// It is only measured.
+    Soft,
 }
 
 /// What can be asserted.
@@ -57,12 +99,29 @@ pub enum CheckKind {
     MaxIdle(MaxIdle),
     /// The agent's text fits a pattern, or does not.
     Text(Text),
+    /// The agent says a text, or does not.
+    Contains(Contains),
+    /// The agent's answer is this.
+    Equals(Equals),
+    /// What the agent says fits a pattern.
+    Regex(Regex),
+    /// A value inside the answer is this.
+    JsonPath(JsonPath),
+    /// The answer is of a type.
+    ValueType(ValueType),
+    /// The answer fits a JSON Schema.
+    JsonSchema(JsonSchema),
+    /// A tool is called.
+    ToolCalled(ToolCalled),
+    /// A tool returns something.
+    ToolResult(ToolResult),
+    /// The tool calls as a whole.
+    ToolSequence(ToolSequence),
 }
 
-impl Check {
-    /// What is asserted, in words.
-    pub fn describe(&self) -> String {
-        match &self.kind {
+impl CheckKind {
+    fn describe(&self) -> String {
+        match self {
             CheckKind::ToolCount(check) => check.describe(),
             CheckKind::ResultNever(check) => check.describe(),
             CheckKind::ArgumentsNever(check) => check.describe(),
@@ -71,12 +130,20 @@ impl Check {
             CheckKind::MaxDuration(check) => check.describe(),
             CheckKind::MaxIdle(check) => check.describe(),
             CheckKind::Text(check) => check.describe(),
+            CheckKind::Contains(check) => check.describe(),
+            CheckKind::Equals(check) => check.describe(),
+            CheckKind::Regex(check) => check.describe(),
+            CheckKind::JsonPath(check) => check.describe(),
+            CheckKind::ValueType(check) => check.describe(),
+            CheckKind::JsonSchema(check) => check.describe(),
+            CheckKind::ToolCalled(check) => check.describe(),
+            CheckKind::ToolResult(check) => check.describe(),
+            CheckKind::ToolSequence(check) => check.describe(),
         }
     }
 
-    /// Whether it holds for a turn or a whole conversation.
-    pub fn decide(&self, scope: Scope<'_>) -> CheckVerdict {
-        let decided = match &self.kind {
+    fn decide(&self, scope: Scope<'_>) -> Decided {
+        match self {
             CheckKind::ToolCount(check) => check.decide(scope),
             CheckKind::ResultNever(check) => check.decide(scope),
             CheckKind::ArgumentsNever(check) => check.decide(scope),
@@ -85,14 +152,51 @@ impl Check {
             CheckKind::MaxDuration(check) => check.decide(scope),
             CheckKind::MaxIdle(check) => check.decide(scope),
             CheckKind::Text(check) => check.decide(scope),
+            CheckKind::Contains(check) => check.decide(scope),
+            CheckKind::Equals(check) => check.decide(scope),
+            CheckKind::Regex(check) => check.decide(scope),
+            CheckKind::JsonPath(check) => check.decide(scope),
+            CheckKind::ValueType(check) => check.decide(scope),
+            CheckKind::JsonSchema(check) => check.decide(scope),
+            CheckKind::ToolCalled(check) => check.decide(scope),
+            CheckKind::ToolResult(check) => check.decide(scope),
+            CheckKind::ToolSequence(check) => check.decide(scope),
+        }
+    }
+}
+
+impl Check {
+    /// A check that decides and must hold.
+    pub fn new(kind: CheckKind, place: Place) -> Self {
+        Check { kind, place, negated: false, strength: Strength::Hard, message: None, written: None }
+    }
+
+    /// Whether it decides.
+    pub fn is_hard(&self) -> bool {
+        self.strength == Strength::Hard
+    }
+
+    /// What is asserted, in words.
+    pub fn describe(&self) -> String {
+        let words = self.kind.describe();
+        if self.negated { format!("not: {words}") } else { words }
+    }
+
+    /// Whether it holds for a turn or a whole conversation.
+    pub fn decide(&self, scope: Scope<'_>) -> CheckVerdict {
+        let Decided { outcome, actual } = self.kind.decide(scope);
+        let passed = match outcome {
+            Outcome::Holds => !self.negated,
+            Outcome::Fails => self.negated,
+            Outcome::NothingToJudge => false,
         };
-        CheckVerdict { passed: decided.passed, expected: self.describe(), actual: decided.actual }
+        CheckVerdict { passed, expected: self.describe(), actual }
     }
 
     /// The limit on the time that a turn or case may take, if this check sets one.
     pub fn time_limit(&self) -> Option<std::time::Duration> {
         match &self.kind {
-            CheckKind::MaxDuration(check) => Some(check.limit),
+            CheckKind::MaxDuration(check) if self.is_hard() && !self.negated => Some(check.limit),
             _ => None,
         }
     }
@@ -100,8 +204,26 @@ impl Check {
 
 /// What a check found.
 struct Decided {
-    passed: bool,
+    outcome: Outcome,
     actual: String,
+}
+
+/// Whether what is asserted is so.
+enum Outcome {
+    Holds,
+    Fails,
+    /// What the check is about is not there, so that it could be said neither of it nor of its contrary.
+    NothingToJudge,
+}
+
+impl Decided {
+    fn of(holds: bool, actual: String) -> Self {
+        Decided { outcome: if holds { Outcome::Holds } else { Outcome::Fails }, actual }
+    }
+
+    fn nothing(actual: String) -> Self {
+        Decided { outcome: Outcome::NothingToJudge, actual }
+    }
 }
 
 /// A list in words, each entry on a line of its own where there are several.

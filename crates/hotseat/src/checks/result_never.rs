@@ -40,6 +40,6 @@ impl ResultNever {
             (true, 1, _) => "the one result does not fit".to_string(),
             (true, n, _) => format!("none of {n} results fits"),
         };
-        Decided { passed: bad.is_empty(), actual }
+        Decided::of(bad.is_empty(), actual)
     }
 }

@@ -39,6 +39,6 @@ impl Text {
         let passed = self.pattern.fits(&text) == (self.must == TextMatch::Fit);
         let actual =
             if text.is_empty() { "it says nothing".to_string() } else { format!("{:?}", cut(&text)) };
-        Decided { passed, actual }
+        Decided::of(passed, actual)
     }
 }

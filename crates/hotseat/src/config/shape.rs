@@ -44,6 +44,7 @@ pub static PROJECT: Shape = Shape {
 pub static TARGET: Tagged = Tagged {
     key: "type",
     shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET, &EMBEDDED_TARGET],
+    untagged: None,
 };
 
 const HEADERS: Field = Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request.");

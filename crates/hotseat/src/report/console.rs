@@ -11,7 +11,7 @@ use hotseat_trace::{Failure, FailureKind, Status, Turn};
 use super::words::{columns, count, duration, lines, one_line, wrap};
 use super::{Reporter, RunEvent};
 use crate::run::{Attempt, Control, Plan, Summary};
-use crate::session::Checked;
+use crate::session::{Checked, MORE_INPUT};
 use hotseat_document::Diagnostic;
 
 /// How things look, decided once by whoever knows the terminal.
@@ -128,7 +128,8 @@ impl<W: Write + Send> Console<W> {
 
     fn case(&mut self, attempt: &Attempt) -> String {
         let skipped = attempt.verdict.status == Status::Skipped;
-        if skipped && attempt.selected.case.skip.is_none() && !self.look.verbose {
+        let was_held = !attempt.conversation.turns.is_empty();
+        if skipped && !was_held && attempt.selected.case.skip.is_none() && !self.look.verbose {
             // A run that ends early leaves many such cases, for one reason.
             self.not_run += 1;
             self.why_not_run = attempt.verdict.skip_reason.clone().unwrap_or_default();
@@ -137,7 +138,7 @@ impl<W: Write + Send> Console<W> {
         let mut out = self.headline(attempt);
         let turns = &attempt.conversation.turns;
         let failure = attempt.verdict.failure.as_ref();
-        if failure.is_none() && (turns.is_empty() || !self.look.verbose) {
+        if failure.is_none() && (turns.is_empty() || !(self.look.verbose || skipped)) {
             return out;
         }
         for turn in turns {
@@ -152,8 +153,9 @@ impl<W: Write + Send> Console<W> {
         }
         match failure {
             Some(failure) => self.failure(failure, attempt, &mut out),
+            None if skipped => self.without_input(attempt, &mut out),
             None => {
-                let held = match attempt.checks.len() {
+                let held = match attempt.checks.iter().filter(|checked| checked.check.is_hard()).count() {
                     0 => "nothing was asserted".to_string(),
                     1 => "1 check holds".to_string(),
                     n => format!("{n} checks hold"),
@@ -182,8 +184,13 @@ impl<W: Write + Send> Console<W> {
                 (name, one_line(reason, self.left(taken)))
             }
             _ => {
-                let took = format!("({})", duration(attempt.duration));
-                (one_line(&case.name, self.left(taken + TOOK)), took)
+                let reached = attempt.checkpoints.iter().filter(|reached| reached.at.is_some()).count();
+                let reached = match attempt.checkpoints.len() {
+                    0 => String::new(),
+                    all => format!(" - {reached}/{}", count(all, "checkpoint")),
+                };
+                let took = format!("({}){reached}", duration(attempt.duration));
+                (one_line(&case.name, self.left(taken + TOOK + columns(&reached))), took)
             }
         };
         let (turns, note) = (self.paint(Tone::Quiet, &turns), self.paint(Tone::Quiet, &note));
@@ -231,20 +238,48 @@ impl<W: Write + Send> Console<W> {
         }
         let judged = attempt.checks.iter().filter(|checked| checked.turn == Some(turn.number));
         judged.for_each(|checked| self.check(checked, out));
+        let reached = attempt.checkpoints.iter().filter(|reached| reached.at == Some(turn.number));
+        for reached in reached {
+            let words =
+                one_line(&reached.checkpoint.id, self.left(columns(TRUNK) + columns("✓ checkpoint: ")));
+            let _ = writeln!(out, "{TRUNK}{} checkpoint: {words}", self.paint(Tone::Good, "✓"));
+        }
+    }
+
+    /// The end of a conversation that could not go on because nobody answers the agent.
+    fn without_input(&self, attempt: &Attempt, out: &mut String) {
+        let turns = &attempt.conversation.turns;
+        let _ = writeln!(out, "  ├─ Turn {}: {}", turns.len() + 1, self.paint(Tone::Skipped, "SKIPPED"));
+        let asked = turns.last().and_then(|turn| turn.answer()).unwrap_or_default();
+        for words in [
+            format!("Reason: {}", attempt.verdict.skip_reason.as_deref().unwrap_or_default()),
+            format!("Agent asked: \"{asked}\""),
+            format!("Hint: {MORE_INPUT}"),
+        ] {
+            let _ = writeln!(out, "{TRUNK}{}", one_line(&words, self.left(columns(TRUNK))));
+        }
+        let _ = writeln!(out, "  └─ Result: {}\n", self.paint(Tone::Skipped, "SKIPPED"));
     }
 
     fn check(&self, checked: &Checked, out: &mut String) {
-        let (mark, tone) = if checked.verdict.passed { ("✓", Tone::Good) } else { ("✗", Tone::Bad) };
-        let words = one_line(&checked.verdict.expected, self.left(columns(TRUNK) + 2));
+        let (mark, tone) = match (checked.verdict.passed, checked.check.is_hard()) {
+            (true, _) => ("✓", Tone::Good),
+            (false, true) => ("✗", Tone::Bad),
+            (false, false) => ("○", Tone::Quiet),
+        };
+        let note = if checked.check.is_hard() { "" } else { " (measured only)" };
+        let words = one_line(&checked.verdict.expected, self.left(columns(TRUNK) + 2 + columns(note))) + note;
         let _ = writeln!(out, "{TRUNK}{} {words}", self.paint(tone, mark));
     }
 
     /// Why a case failed: the checks that do not hold, or whatever else there is to say.
     fn failure(&self, failure: &Failure, attempt: &Attempt, out: &mut String) {
         let kind = failure.kind.name();
-        let failed: Vec<&Checked> = attempt.checks.iter().filter(|checked| !checked.verdict.passed).collect();
+        let hard = attempt.checks.iter().filter(|checked| checked.check.is_hard());
+        let (all, failed): (usize, Vec<&Checked>) =
+            (hard.clone().count(), hard.filter(|checked| checked.fails()).collect());
         let by_checks = failure.kind == FailureKind::Assertion && !failed.is_empty();
-        let message = match (failed.len(), attempt.checks.len()) {
+        let message = match (failed.len(), all) {
             (1, 1) if by_checks => "a check does not hold".to_string(),
             (n, all) if by_checks => {
                 format!("{n} of {all} checks {} not hold", if n == 1 { "does" } else { "do" })
@@ -285,9 +320,10 @@ impl<W: Write + Send> Console<W> {
     /// A failed check: what was expected, where that is written, and what was found.
     fn snippet(&self, checked: &Checked, out: &mut String) {
         let place = &checked.check.place;
+        let words = checked.check.message.as_ref().unwrap_or(&checked.verdict.expected);
         let expected = match checked.turn {
-            Some(turn) => format!("turn {turn}: {}", checked.verdict.expected),
-            None => checked.verdict.expected.clone(),
+            Some(turn) => format!("turn {turn}: {words}"),
+            None => words.clone(),
         };
         let left = self.left(columns(MARGIN) + 2);
         for (number, line) in wrap(&one_line(&expected, 4000), left, left).iter().enumerate() {

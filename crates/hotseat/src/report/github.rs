@@ -40,7 +40,7 @@ impl<W: Write + Send> Reporter for GitHub<W> {
         let (Status::Failed, Some(failure)) = (attempt.verdict.status, &attempt.verdict.failure) else {
             return Ok(());
         };
-        let failed_check = attempt.checks.iter().find(|checked| !checked.verdict.passed);
+        let failed_check = attempt.checks.iter().find(|checked| checked.fails());
         let place = failed_check.map_or(&attempt.selected.case.place, |checked| &checked.check.place);
         let message = match &failure.detail {
             Some(detail) => format!("{}\n{detail}", failure.message),

@@ -1,14 +1,16 @@
 //! Results as they are written to report files. The inner types are free to change; these are a promise.
 
-use hotseat_trace::{Failure, Interrupt, Millis, Status, ToolCall, Turn, TurnOutcome};
+use std::time::Duration;
+
+use hotseat_trace::{Failure, FailureKind, Interrupt, Millis, Status, ToolCall, Turn, TurnOutcome};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::run::{Attempt, Summary};
-use crate::session::Checked;
+use crate::session::{Checked, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
-pub const VERSION: &str = "1.0";
+pub const VERSION: &str = "1.1";
 
 /// One result.
 #[derive(Debug, Serialize)]
@@ -24,12 +26,48 @@ pub struct ResultRecord<'a> {
     pub failure: Option<&'a Failure>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip_reason: Option<&'a str>,
+    /// Why it failed, in one line: what `failure` says, in the words that case files are documented with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub tags: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<&'a Value>,
+    /// As the case has it, where it has one input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<&'a Value>,
+    /// The answer to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<&'a str>,
     pub started_at: String,
     pub duration_ms: f64,
     pub total_turns: usize,
     pub turns: Vec<TurnRecord<'a>>,
     /// Checks over the whole conversation; those of a turn stand with the turn.
     pub assertions: Vec<AssertionRecord<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub final_assertions: Vec<AssertionRecord<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assertion_errors: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<CheckpointRecord<'a>>,
+}
+
+/// One checkpoint.
+#[derive(Debug, Serialize)]
+pub struct CheckpointRecord<'a> {
+    pub id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<&'a str>,
+    /// The turn in which it was reached; null where it was not.
+    pub reached_at_turn: Option<usize>,
+    pub passed: bool,
+    pub required: bool,
+    /// Why it was not reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<&'a str>,
 }
 
 /// One turn.
@@ -49,7 +87,12 @@ pub struct TurnRecord<'a> {
     pub interrupts: Vec<InterruptRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
+    /// Whether the agent waited for the user when the turn was over, and how that showed.
+    pub awaiting_input: bool,
+    pub awaiting_reason: &'static str,
     pub assertions: Vec<AssertionRecord<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assertion_errors: Vec<String>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub notes: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -102,7 +145,13 @@ pub struct InterruptRecord<'a> {
 /// One check.
 #[derive(Debug, Serialize)]
 pub struct AssertionRecord<'a> {
+    /// The assertion as it was written, where it is one of its own.
+    #[serde(flatten)]
+    pub written: Option<&'a Value>,
     pub passed: bool,
+    /// Whether it is only measured.
+    #[serde(skip_serializing_if = "is_false")]
+    pub soft: bool,
     pub expected: &'a str,
     pub actual: &'a str,
     pub file: &'a str,
@@ -127,7 +176,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-fn ms(duration: std::time::Duration) -> f64 {
+fn ms(duration: Duration) -> f64 {
     (duration.as_micros() as f64) / 1000.0
 }
 
@@ -154,6 +203,10 @@ impl SummaryRecord {
 impl<'a> ResultRecord<'a> {
     pub fn of(attempt: &'a Attempt) -> Self {
         let case = &attempt.selected.case;
+        let whole = |is_final: bool| {
+            let checks = attempt.checks.iter();
+            checks.filter(move |checked| checked.turn.is_none() && checked.is_final == is_final)
+        };
         let turns: Vec<TurnRecord> =
             attempt.conversation.turns.iter().map(|turn| TurnRecord::of(turn, &attempt.checks)).collect();
         ResultRecord {
@@ -165,11 +218,20 @@ impl<'a> ResultRecord<'a> {
             status: attempt.verdict.status,
             failure: attempt.verdict.failure.as_ref(),
             skip_reason: attempt.verdict.skip_reason.as_deref(),
+            error: attempt.verdict.failure.as_ref().map(|failure| documented(failure, attempt)),
+            error_kind: attempt.verdict.failure.as_ref().map(|failure| failure.kind.name()),
+            tags: &case.tags,
+            metadata: case.metadata.as_ref(),
+            input: case.opening.input.as_ref(),
+            output: case.opening.input.as_ref().and_then(|_| attempt.conversation.turns.last()?.answer()),
             started_at: rfc3339(attempt.started_at),
             duration_ms: ms(attempt.duration),
             total_turns: turns.len(),
             turns,
-            assertions: attempt.checks.iter().filter(|c| c.turn.is_none()).map(AssertionRecord::of).collect(),
+            assertions: whole(false).map(AssertionRecord::of).collect(),
+            final_assertions: whole(true).map(AssertionRecord::of).collect(),
+            assertion_errors: errors(attempt.checks.iter()),
+            checkpoints: attempt.checkpoints.iter().map(CheckpointRecord::of).collect(),
         }
     }
 }
@@ -185,9 +247,11 @@ impl<'a> TurnRecord<'a> {
             (TurnOutcome::Failed(error), _) | (_, Some(error)) => serde_json::to_value(error).ok(),
             (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
         };
+        let awaiting = Waiting::of(turn);
+        let fails = checks.iter().any(|checked| checked.turn == Some(turn.number) && checked.fails());
         TurnRecord {
             turn: turn.number,
-            status: match (&turn.outcome, assertions.iter().all(|assertion| assertion.passed)) {
+            status: match (&turn.outcome, !fails) {
                 (TurnOutcome::Completed, true) => "passed",
                 (TurnOutcome::Completed, false) => "failed",
                 (TurnOutcome::Failed(_), _) => "error",
@@ -201,7 +265,10 @@ impl<'a> TurnRecord<'a> {
             tool_calls: turn.tool_calls.iter().map(|call| ToolCallRecord::of(call, turn)).collect(),
             interrupts: turn.interrupts.iter().map(InterruptRecord::of).collect(),
             error,
+            awaiting_input: awaiting.is_awaiting(),
+            awaiting_reason: awaiting.reason(),
             assertions,
+            assertion_errors: errors(checks.iter().filter(|checked| checked.turn == Some(turn.number))),
             notes: &turn.notes,
             usage: &turn.usage,
             start_ts: turn.started_at,
@@ -209,6 +276,49 @@ impl<'a> TurnRecord<'a> {
             duration_ms: ms(turn.duration()),
         }
     }
+}
+
+impl<'a> CheckpointRecord<'a> {
+    fn of(reached: &'a Reached) -> Self {
+        CheckpointRecord {
+            id: &reached.checkpoint.id,
+            description: reached.checkpoint.description.as_deref(),
+            reached_at_turn: reached.at,
+            passed: reached.at.is_some(),
+            required: reached.checkpoint.required,
+            message: reached.missing.as_deref(),
+        }
+    }
+}
+
+/// What the checks that fail say, each in one line.
+fn errors<'a>(checks: impl Iterator<Item = &'a Checked>) -> Vec<String> {
+    let failed = checks.filter(|checked| checked.fails());
+    let words = failed.map(|checked| match &checked.check.message {
+        Some(own) => own.clone(),
+        None => format!("expected {}; found {}", checked.verdict.expected, checked.verdict.actual),
+    });
+    words.collect()
+}
+
+/// Why a case failed, in the words that case files are documented with.
+fn documented(failure: &Failure, attempt: &Attempt) -> String {
+    match (failure.kind, attempt.limit) {
+        (FailureKind::Timeout, Some(limit)) => format!("timeout after {}", written_duration(limit)),
+        (FailureKind::AgentError, _) => {
+            let message = &failure.message;
+            format!("agent error: {}", message.strip_prefix("the agent failed: ").unwrap_or(message))
+        }
+        _ => failure.message.clone(),
+    }
+}
+
+/// A duration as people write it: `30s`, `5m`, `1m30s`, `150ms`.
+fn written_duration(duration: Duration) -> String {
+    let (minutes, seconds, millis) =
+        (duration.as_secs() / 60, duration.as_secs() % 60, duration.subsec_millis());
+    let parts = [(minutes, "m"), (seconds, "s"), (u64::from(millis), "ms")];
+    parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect()
 }
 
 impl<'a> ToolCallRecord<'a> {
@@ -246,6 +356,8 @@ impl<'a> AssertionRecord<'a> {
     fn of(checked: &'a Checked) -> Self {
         let place = &checked.check.place;
         AssertionRecord {
+            written: checked.check.written.as_deref(),
+            soft: !checked.check.is_hard(),
             passed: checked.verdict.passed,
             expected: &checked.verdict.expected,
             actual: &checked.verdict.actual,

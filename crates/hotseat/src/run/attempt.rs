@@ -1,6 +1,7 @@
 //! One attempt at one case: hooks, then the conversation, then the verdict.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,9 @@ use crate::adapters::AgentSession;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Variables};
 use crate::config::{Agent, BoundTarget, Means, Project, is_secret, named_secrets, secret_text};
-use crate::session::{Checked, Held, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis};
+use crate::session::{
+    Checked, Held, Reached, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis,
+};
 use hotseat_document::Diagnostics;
 
 /// Everything outside a case that an attempt needs.
@@ -39,6 +42,10 @@ pub struct Attempt {
     pub verdict: Verdict,
     /// Every check that was decided, in order.
     pub checks: Vec<Checked>,
+    /// How far the checkpoints were reached.
+    pub checkpoints: Vec<Reached>,
+    /// The time limit that was exceeded, if the verdict is about one.
+    pub limit: Option<Duration>,
     /// What was said and done.
     pub conversation: Conversation,
     /// The trace, where it was asked for.
@@ -117,10 +124,11 @@ impl Outside {
 pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
     let started_at = wall_millis();
     let started = tokio::time::Instant::now();
-    let (verdict, checks, conversation, events) = match &selected.case.skip {
-        Some(reason) => (Verdict::skipped(reason.clone()), Vec::new(), Conversation::default(), Vec::new()),
-        None => match prepare(&selected, outside).await {
-            Err(failure) => (Verdict::failed(failure), Vec::new(), Conversation::default(), Vec::new()),
+    let mut attempt = Attempt::not_made(selected, Verdict::passed());
+    match &attempt.selected.case.skip {
+        Some(reason) => attempt.verdict = Verdict::skipped(reason.clone()),
+        None => match prepare(&attempt.selected, outside).await {
+            Err(failure) => attempt.verdict = Verdict::failed(failure),
             Ok((case, target, redactor, timeouts)) => {
                 let target = target.for_case(&case.target);
                 let script = TurnScript::new(target.tools);
@@ -129,11 +137,16 @@ pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
                 let mut held = hold(&case, &mut *agent, script, timeouts, recorder).await;
                 agent.close().await;
                 add_last_words(&mut held, &*agent, &redactor);
-                (held.verdict, held.checks, held.conversation, held.events)
+                attempt.verdict = held.verdict;
+                attempt.checks = held.checks;
+                attempt.checkpoints = held.checkpoints;
+                attempt.limit = held.limit;
+                attempt.conversation = held.conversation;
+                attempt.events = held.events;
             }
         },
-    };
-    Attempt { selected, verdict, checks, conversation, events, started_at, duration: started.elapsed() }
+    }
+    Attempt { started_at, duration: started.elapsed(), ..attempt }
 }
 
 /// What an agent has left helps to understand why its conversation failed, however it failed.
@@ -151,6 +164,8 @@ impl Attempt {
             selected,
             verdict,
             checks: Vec::new(),
+            checkpoints: Vec::new(),
+            limit: None,
             conversation: Conversation::default(),
             events: Vec::new(),
             started_at: wall_millis(),
@@ -201,6 +216,9 @@ async fn prepare(
     };
     let variables = Variables { redactor: &redactor, ..outside.variables(&given) };
     let case = case.bind(variables).map_err(undefined)?;
+    let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
+    let case =
+        case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
     let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
     Ok((case, target, redactor, timeouts))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cases::{Case, Suite};
-use crate::checks::Pattern;
+use crate::checks::{Check, Pattern};
 use crate::config::{Agent, Project};
 use hotseat_document::Diagnostic;
 
@@ -110,8 +110,12 @@ impl Plan {
             return;
         }
         if case.skip.is_none()
-            && case.checks.is_empty()
-            && case.turns.iter().all(|turn| turn.checks.is_empty() && turn.expect_error.is_none())
+            && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
+            && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)
+            && case
+                .turns
+                .iter()
+                .all(|turn| !turn.checks.iter().any(Check::is_hard) && turn.expect_error.is_none())
         {
             let note =
                 Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");

@@ -71,6 +71,14 @@ impl Redactor {
         Payload::from_json(payload.type_name(), members).unwrap_or(payload)
     }
 
+    /// A value without secrets.
+    pub fn json(&self, mut value: Value) -> Value {
+        if self.found.is_some() {
+            self.value(&mut value);
+        }
+        value
+    }
+
     /// A failure without secrets.
     pub fn failure(&self, mut failure: Failure) -> Failure {
         failure.message = self.text(&failure.message).into_owned();

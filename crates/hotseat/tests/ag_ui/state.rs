@@ -109,5 +109,5 @@ fn every_state_on_the_way_is_recorded() {
     let states: Vec<Value> = told.events("state.delta").iter().map(|event| event["state"].clone()).collect();
     assert_eq!(states[0], json!({"first": 1, "a": true}));
     assert_eq!(states[1..], [json!({"b": true}), Value::Null, json!({"b": true, "c": true})]);
-    assert_eq!(told.0.conversation.state, Some(json!({"b": true, "c": true})));
+    assert_eq!(told.0.conversation.state.as_deref(), Some(&json!({"b": true, "c": true})));
 }

@@ -192,9 +192,7 @@ impl Chat {
             }
             Next::Over(ending) => {
                 if let Some(failure) = &ending.failure {
-                    if let Some(before) = self.before {
-                        self.agent.known.put(&self.messages[..before], self.conversation.clone());
-                    }
+                    self.go_back();
                     return Err(Refusal::of(
                         Reason::Failed,
                         format!("the agent failed: {}", failure.message),
@@ -220,11 +218,24 @@ impl Chat {
                     self.text.push_str(&text);
                     pieces.push(text);
                 }
-                translate::Told::Withdrawn { .. } => self.withdraw(&mut pieces)?,
+                translate::Told::Withdrawn { .. } => {
+                    if let Err(refusal) = self.withdraw(&mut pieces) {
+                        self.talk.give_up("a part of the answer could not be taken back").await;
+                        self.go_back();
+                        return Err(refusal);
+                    }
+                }
                 _ => {}
             }
         }
         Ok(Step::Said(pieces))
+    }
+
+    /// The answer came to nothing: the conversation can be gone on with from where it was.
+    fn go_back(&self) {
+        if let Some(before) = self.before {
+            self.agent.known.put(&self.messages[..before], self.conversation.clone());
+        }
     }
 
     /// What was told of the last message was never said. In pieces, it can no longer be taken back.

@@ -6,6 +6,7 @@
 
 mod answers;
 mod chunks;
+mod content;
 mod fold;
 mod request;
 mod sequence;
@@ -25,8 +26,10 @@ use self::fold::{Asked, Finished, Run, RunEnd, RunOptions};
 use self::thread::Thread;
 use super::http::{self, BodyError, Http, Outgoing};
 use super::sse::{self, Decoder};
-use super::{AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt};
-use crate::session::{Recorder, TurnScript};
+use super::{
+    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt,
+};
+use crate::session::{Message, Recorder, TurnScript, media};
 
 /// An agent that speaks AG-UI, and what every request to it carries.
 #[derive(Debug, Clone)]
@@ -69,6 +72,8 @@ pub struct Session {
     target: Target,
     thread: Thread,
     requests: usize,
+    /// What the agent is told beside the conversation in this turn.
+    options: Option<Value>,
 }
 
 impl Session {
@@ -76,12 +81,16 @@ impl Session {
     pub fn open(http: Arc<Http>, target: Target) -> Self {
         let id = target.thread_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         let thread = Thread::new(id.into(), target.state.clone());
-        Session { http, target, thread, requests: 0 }
+        Session { http, target, thread, requests: 0, options: None }
     }
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
-        let Input { turn_id, message_id, text, script, limits } = input;
+        let Input { turn_id, message_id, text, content, options, script, limits } = input;
         self.thread.begin_turn(turn_id, message_id, text);
+        self.options = options.cloned();
+        if media(content).next().is_some() {
+            self.thread.set_user_content(content::parts(content));
+        }
         let mut answers = Answers::default();
         for _ in 0..MOST_REQUESTS {
             let finished = self.run(&answers, script, limits, recorder).await?;
@@ -170,6 +179,15 @@ impl Session {
 impl AgentSession for Session {
     fn conversation_id(&self) -> Arc<str> {
         self.thread.id.clone()
+    }
+
+    fn carries(&self) -> Carries {
+        Carries { history: true, attachments: true, options: true }
+    }
+
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
+        self.thread.remember(messages.iter().map(content::message).collect());
+        Ok(())
     }
 
     fn say<'a>(

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::answers::Answers;
 use super::wire::{Message, PROTOCOL_VERSION};
 use super::{Envelope, Session};
-use crate::session::TurnScript;
+use crate::session::{TurnScript, merged};
 
 /// The input of a run, as the protocol names its members. All of them are always sent: some servers refuse
 /// requests that lack one, although the protocol calls it optional.
@@ -29,6 +29,10 @@ impl Session {
     /// The body of the next request.
     pub(super) fn body(&self, run_id: &str, script: &TurnScript, answers: &Answers) -> Vec<u8> {
         let mut forwarded = self.target.forwarded_props.clone();
+        if let (Some(options), Value::Object(props)) = (&self.options, &mut forwarded) {
+            let below = props.get("options").cloned().unwrap_or_else(|| json!({}));
+            props.insert("options".to_string(), merged(&below, options));
+        }
         if let (Some(answer), Value::Object(props)) = (&answers.command, &mut forwarded) {
             let command = props.entry("command").or_insert_with(|| json!({}));
             match command {

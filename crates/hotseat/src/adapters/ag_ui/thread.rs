@@ -157,6 +157,18 @@ impl Thread {
         };
     }
 
+    /// Puts messages before the first turn.
+    pub fn remember(&mut self, messages: Vec<Message>) {
+        self.history = messages;
+    }
+
+    /// Gives the user's message of this turn content in parts.
+    pub fn set_user_content(&mut self, parts: Value) {
+        if let Some(message) = self.history.last_mut() {
+            message.insert("content".to_string(), parts);
+        }
+    }
+
     /// The id by which a call is known.
     pub fn known_id(&self, id: Arc<str>) -> Arc<str> {
         self.aliases.get(&id).cloned().unwrap_or(id)

@@ -80,7 +80,7 @@ impl Session {
     }
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
-        let Input { turn_id, message_id: _, text, script: _, limits } = input;
+        let Input { turn_id, text, limits, .. } = input;
         self.turns += 1;
         let mut telling = Telling::new(turn_id, recorder);
         let run_id: Arc<str> = format!("request-{}", self.turns).into();

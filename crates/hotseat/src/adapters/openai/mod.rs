@@ -4,6 +4,7 @@
 //! script of the turn until the agent has nothing left to wait for. Calls of other tools are the server's own affair:
 //! they are recorded, never answered, and left out of the history.
 
+mod content;
 mod reading;
 
 use std::sync::Arc;
@@ -19,8 +20,10 @@ use super::http::{self, BodyError, Http, Outgoing};
 use super::sse::{self, Decoder};
 use super::telling::{Telling, text_of_output};
 use super::template::{Given, Values, fill_json};
-use super::{AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt};
-use crate::session::{Recorder, ToolReply, TurnScript};
+use super::{
+    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt,
+};
+use crate::session::{Message, Recorder, ToolReply, TurnScript, media};
 
 /// An agent behind chat completions, and what every request to it carries.
 #[derive(Debug, Clone)]
@@ -66,6 +69,8 @@ pub struct Session {
     known: usize,
     requests: usize,
     turns: usize,
+    /// What a case wants of the server in this turn.
+    options: Option<Value>,
 }
 
 impl Session {
@@ -74,13 +79,24 @@ impl Session {
         let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         let system = target.system.iter().map(|system| json!({"role": "system", "content": system}));
         let messages = system.collect();
-        Session { http, target, conversation_id: id.into(), messages, known: 0, requests: 0, turns: 0 }
+        Session {
+            http,
+            target,
+            conversation_id: id.into(),
+            messages,
+            known: 0,
+            requests: 0,
+            turns: 0,
+            options: None,
+        }
     }
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
-        let Input { turn_id, message_id: _, text, script, limits } = input;
+        let Input { turn_id, text, content, options, script, limits, .. } = input;
         self.turns += 1;
-        self.messages.push(json!({"role": "user", "content": text}));
+        self.options = options.cloned();
+        let said = if media(content).next().is_some() { content::parts(content)? } else { json!(text) };
+        self.messages.push(json!({"role": "user", "content": said}));
         let mut telling = Telling::new(turn_id, recorder);
         for _ in 0..MOST_REQUESTS {
             let reply = self.ask(script, limits, &mut telling).await?;
@@ -142,7 +158,11 @@ impl Session {
             History::Delta => &self.messages[self.known..],
         };
         let mut body = Map::new();
-        body.insert("model".to_string(), json!(self.target.model));
+        let option = |key: &str| self.options.as_ref().and_then(|options| options.get(key));
+        body.insert(
+            "model".to_string(),
+            option("connector").cloned().unwrap_or_else(|| json!(self.target.model)),
+        );
         body.insert("messages".to_string(), json!(messages));
         if let Value::Array(tools) = script.tools_as_json()
             && !tools.is_empty()
@@ -152,6 +172,9 @@ impl Session {
         }
         if let Some(temperature) = &self.target.temperature {
             body.insert("temperature".to_string(), json!(temperature));
+        }
+        if let Some(metadata) = option("metadata") {
+            body.insert("metadata".to_string(), metadata.clone());
         }
         body.insert("stream".to_string(), json!(self.target.stream));
         if self.target.stream {
@@ -219,6 +242,17 @@ impl Session {
 impl AgentSession for Session {
     fn conversation_id(&self) -> Arc<str> {
         self.conversation_id.clone()
+    }
+
+    fn carries(&self) -> Carries {
+        Carries { history: true, attachments: true, options: true }
+    }
+
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
+        for message in messages {
+            self.messages.push(content::message(message)?);
+        }
+        Ok(())
     }
 
     fn say<'a>(

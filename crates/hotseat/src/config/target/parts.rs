@@ -110,7 +110,7 @@ pub(super) fn check_placeholders(view: View<'_>, mistakes: &mut Diagnostics) {
         Value::String(text) => {
             if let Err(name) = placeholders(text) {
                 let all = crate::adapters::template::Placeholder::ALL.map(|(name, _)| name);
-                let help = match nearest(name, all.into_iter()) {
+                let help = match nearest(name, all) {
                     Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
                     None => format!("there are {}", all.map(|name| format!("`{{{{{name}}}}}`")).join(", ")),
                 };

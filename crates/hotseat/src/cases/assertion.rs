@@ -1,0 +1,213 @@
+//! Typed assertions: from the mapping that people write to a check.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::assertion_shape::{EXPECTED_CALL, TOOL_CALLED_VALUE, TOOL_RESULT_VALUE};
+use super::block::{count, pattern};
+use super::variables::mistake;
+use crate::checks::{
+    ArgumentMatch, Check, CheckKind, Contains, Equals, Expected, ExpectedCall, JsonPath, JsonSchema, Path,
+    Regex, Schema, SequenceMatch, ToolCalled, ToolResult, ToolSequence, Type, ValueType,
+};
+use hotseat_document::{Diagnostics, Map, Place, View};
+
+/// Reads an assertion that has the shape of its type. None if something is wrong with it, which is said then.
+pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Check> {
+    let known = mistakes.len();
+    let (kind, place) = kind(map, mistakes)?;
+    // A part that is wrong leaves no check behind that could pass without it.
+    if mistakes.len() > known {
+        return None;
+    }
+    Some(Check {
+        negated: map.bool("negate").unwrap_or(false),
+        message: map.text("message").map(str::to_string),
+        written: Some(Arc::new(map.to_json())),
+        ..Check::new(kind, place)
+    })
+}
+
+/// What is asserted, and where the telling part of it is written.
+fn kind(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)> {
+    let place = |key: &str| map.place_of(key).unwrap_or_else(|| map.place());
+    let kind = match map.text("type")? {
+        word @ ("contains" | "not_contains") => {
+            let text = as_text(&map.json("value")?);
+            if text.is_empty() {
+                let message = "an empty text is contained in every answer";
+                mistakes.push(mistake(map.place_of("value"), message));
+            }
+            (CheckKind::Contains(Contains { text, there: word == "contains" }), place("value"))
+        }
+        "equals" => (CheckKind::Equals(Equals { value: map.json("value")? }), place("value")),
+        "regex" => {
+            let pattern = pattern(map.get("pattern")?, mistakes)?;
+            (CheckKind::Regex(Regex { pattern }), place("pattern"))
+        }
+        "json_path" => {
+            let check = JsonPath { path: path(map.get("path")?, mistakes)?, value: map.json("value") };
+            (CheckKind::JsonPath(check), place("path"))
+        }
+        "type" => {
+            let wanted = Type::named(map.text("value")?)?;
+            let path = optional_path(map, mistakes)?;
+            (CheckKind::ValueType(ValueType { path, wanted }), place("value"))
+        }
+        "schema" => {
+            let path = optional_path(map, mistakes)?;
+            match Schema::compile(&map.json("schema")?) {
+                Ok(schema) => (CheckKind::JsonSchema(JsonSchema { schema, path }), place("schema")),
+                Err(words) => {
+                    mistakes.push(mistake(map.place_of("schema"), words));
+                    return None;
+                }
+            }
+        }
+        "tool_called" => tool_called(map, mistakes)?,
+        "tool_result" => tool_result(map, mistakes)?,
+        "tool_sequence" => (CheckKind::ToolSequence(tool_sequence(map)?), place("calls")),
+        "agent" => {
+            let words = "this version cannot ask judges: leave the assertion out, or use another type";
+            mistakes.push(
+                mistake(map.place_of("type"), "`agent` assertions are judged by another agent").help(words),
+            );
+            return None;
+        }
+        "script" => {
+            let words = "this version cannot run scripts: leave the assertion out, or use another type";
+            mistakes.push(
+                mistake(map.place_of("type"), "`script` assertions are judged by a script").help(words),
+            );
+            return None;
+        }
+        _ => return None,
+    };
+    Some(kind)
+}
+
+/// Text as it is, everything else as compact JSON.
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn path(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Path> {
+    match Path::parse(view.text()?) {
+        Ok(path) => Some(path),
+        Err(words) => {
+            mistakes.push(mistake(Some(view.place()), format!("this is not a JSON path: {words}")));
+            None
+        }
+    }
+}
+
+/// The path, if there is one; none at all if it is wrong.
+fn optional_path(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Option<Path>> {
+    match map.get("path") {
+        Some(view) => path(view, mistakes).map(Some),
+        None => Some(None),
+    }
+}
+
+fn tool_called(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)> {
+    let value = map.get("value");
+    let named = value.and_then(|value| value.map(&TOOL_CALLED_VALUE));
+    let names: Vec<&str> = match (map.text("name"), value, &named) {
+        (Some(name), None, _) => vec![name],
+        (None, Some(_), Some(named)) => vec![named.text("name")?],
+        (None, Some(value), None) => value.one_or_many().filter_map(View::text).collect(),
+        (Some(_), Some(_), _) => {
+            mistakes.push(mistake(map.place_of("value"), "`name` and `value` both name the tool"));
+            return None;
+        }
+        (None, None, _) => {
+            mistakes.push(mistake(Some(map.place()), "`tool_called` needs the `name` of a tool"));
+            return None;
+        }
+    };
+    let inner = named.as_ref().and_then(|named| named.json("arguments"));
+    let arguments = match (map.json("arguments"), inner) {
+        (Some(_), Some(_)) => {
+            mistakes.push(mistake(map.place_of("arguments"), "the arguments are given twice"));
+            return None;
+        }
+        (outer, inner) => outer.or(inner),
+    };
+    let how = match map.text("match") {
+        Some("exact") => ArgumentMatch::Exact,
+        _ => ArgumentMatch::Subset,
+    };
+    if map.has("match") && arguments.is_none() {
+        mistakes.push(mistake(
+            map.key_place("match"),
+            "`match` says how `arguments` are compared, and there are none",
+        ));
+    }
+    let check = ToolCalled {
+        names: names.into_iter().map(str::to_string).collect(),
+        arguments: arguments.map(|arguments| (arguments, how)),
+        count: count(map.map("count"), mistakes),
+    };
+    let place = map.place_of("name").or_else(|| map.place_of("value")).unwrap_or_else(|| map.place());
+    Some((CheckKind::ToolCalled(check), place))
+}
+
+fn tool_result(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)> {
+    let inner = map.get("value").and_then(|value| value.map(&TOOL_RESULT_VALUE));
+    let written = match (&inner, map.has("tool") || map.has("result")) {
+        (Some(_), true) => {
+            mistakes.push(mistake(
+                map.place_of("value"),
+                "`value` stands for `tool` and `result`; write one or the other",
+            ));
+            return None;
+        }
+        (Some(inner), false) => inner,
+        (None, _) => map,
+    };
+    let Some(name) = written.text("tool") else {
+        mistakes.push(mistake(Some(map.place()), "`tool_result` needs the name of a `tool`"));
+        return None;
+    };
+    let result = match written.get("result") {
+        None => None,
+        Some(view) => match Expected::read(&view.json()) {
+            Ok(expected) => Some((view.json(), expected)),
+            Err(words) => {
+                mistakes.push(mistake(Some(view.place()), words));
+                return None;
+            }
+        },
+    };
+    let place =
+        written.place_of("result").or_else(|| written.place_of("tool")).unwrap_or_else(|| map.place());
+    Some((CheckKind::ToolResult(ToolResult { name: name.to_string(), result }), place))
+}
+
+fn tool_sequence(map: &Map<'_>) -> Option<ToolSequence> {
+    let calls = map.list("calls")?.filter_map(|view| {
+        if let Some(name) = view.text() {
+            return Some(ExpectedCall { name: name.to_string(), arguments: None });
+        }
+        let call = view.map(&EXPECTED_CALL)?;
+        Some(ExpectedCall { name: call.text("name")?.to_string(), arguments: call.json("arguments") })
+    });
+    Some(ToolSequence {
+        calls: calls.collect(),
+        order: match map.text("order") {
+            Some("unordered") => SequenceMatch::Unordered,
+            Some("subset") => SequenceMatch::Subset,
+            Some("superset") => SequenceMatch::Superset,
+            _ => SequenceMatch::Strict,
+        },
+        arguments: match map.text("arguments") {
+            Some("subset") => ArgumentMatch::Subset,
+            Some("ignored") => ArgumentMatch::Ignored,
+            _ => ArgumentMatch::Exact,
+        },
+    })
+}

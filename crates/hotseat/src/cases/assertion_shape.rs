@@ -1,0 +1,264 @@
+//! What a typed assertion may be, as data: one shape for each type.
+
+use super::shape::{ASSERT, COUNT};
+use crate::checks::Type;
+use hotseat_document::{Field, Kind, Shape, Tagged};
+
+/// A typed assertion, or a block: a mapping without `type` is a block.
+pub static ASSERTION: Tagged = Tagged {
+    key: "type",
+    shapes: &[
+        &CONTAINS,
+        &NOT_CONTAINS,
+        &EQUALS,
+        &REGEX,
+        &JSON_PATH,
+        &TYPE,
+        &SCHEMA,
+        &TOOL_CALLED,
+        &TOOL_RESULT,
+        &TOOL_SEQUENCE,
+        &AGENT,
+        &SCRIPT,
+    ],
+    untagged: Some(&ASSERT),
+};
+
+/// The shape of one type: `type`, its own keys, and those that all types have.
+macro_rules! assertion {
+    ($shape:ident, $name:literal, $word:literal, $doc:literal, [$($field:expr),* $(,)?]) => {
+        #[doc = $doc]
+        pub static $shape: Shape = Shape {
+            name: $name,
+            doc: $doc,
+            fields: &[
+                Field::required("type", Kind::Choice(&[$word]), "Which assertion this is."),
+                $($field,)*
+                Field::optional(
+                    "negate",
+                    Kind::Bool,
+                    "It must not hold. What cannot be judged does not hold either way.",
+                )
+                .default("false"),
+                Field::optional("message", Kind::NonEmptyText, "What is said when it does not hold."),
+            ],
+        };
+    };
+}
+
+const OPTIONS: Field =
+    Field::optional("options", Kind::JsonMap, "What the other side is told: `metadata`, `connector`.");
+
+assertion!(
+    CONTAINS,
+    "Contains",
+    "contains",
+    "What the agent says contains a text. Case matters. Of several turns the last one is looked at.",
+    [Field::required("value", Kind::Json, "The text; anything else as compact JSON.")]
+);
+
+assertion!(
+    NOT_CONTAINS,
+    "NotContains",
+    "not_contains",
+    "What the agent says does not contain a text. Of several turns the last one is looked at.",
+    [Field::required("value", Kind::Json, "The text; anything else as compact JSON.")]
+);
+
+assertion!(
+    EQUALS,
+    "Equals",
+    "equals",
+    "The answer is this and nothing else. Of several messages the last one is the answer.",
+    [Field::required(
+        "value",
+        Kind::Json,
+        "A text is compared to the letter; anything else as JSON, whatever the order of keys, 1 equal to 1.0.",
+    )]
+);
+
+assertion!(
+    REGEX,
+    "Regex",
+    "regex",
+    "What the agent says fits a regular expression, searched anywhere. Of several turns the last one is looked at.",
+    [Field::required("pattern", Kind::Pattern, "The regular expression.").aliases(&["value"])]
+);
+
+assertion!(
+    JSON_PATH,
+    "JsonPath",
+    "json_path",
+    "A value at a path. Looked at are the answer, if it is JSON or holds some; what the run returned; the shared state; the results of tools, the last one first. The first in which the path selects anything decides.",
+    [
+        Field::required(
+            "path",
+            Kind::NonEmptyText,
+            "A JSON path of RFC 9535; `$.` at its start may be left out."
+        ),
+        Field::optional(
+            "value",
+            Kind::Json,
+            "What is there. A list is also fulfilled by one of its entries. Without it the path only has to select something.",
+        ),
+    ]
+);
+
+assertion!(
+    TYPE,
+    "Type",
+    "type",
+    "The type of the answer, or of what is at a path. An answer that is not JSON as a whole is a `string`.",
+    [
+        Field::required("value", Kind::Choice(Type::NAMES), "The type."),
+        Field::optional("path", Kind::NonEmptyText, "Where to look, as in `json_path`."),
+    ]
+);
+
+assertion!(
+    SCHEMA,
+    "Schema",
+    "schema",
+    "The answer as JSON, or what is at a path, fits a JSON Schema. Nothing is fetched for it.",
+    [
+        Field::required(
+            "schema",
+            Kind::OneOf(&[Kind::Bool, Kind::JsonMap]),
+            "The schema: draft 2020-12 unless `$schema` says another.",
+        )
+        .aliases(&["value"]),
+        Field::optional("path", Kind::NonEmptyText, "Where to look, as in `json_path`."),
+    ]
+);
+
+assertion!(
+    TOOL_CALLED,
+    "ToolCalled",
+    "tool_called",
+    "A tool is called: in this turn, or in the whole conversation. Names are compared exactly.",
+    [
+        Field::optional("name", Kind::NonEmptyText, "The tool."),
+        Field::optional(
+            "value",
+            Kind::OneOf(&[
+                Kind::NonEmptyText,
+                Kind::NonEmptyList(&Kind::NonEmptyText),
+                Kind::Shape(&TOOL_CALLED_VALUE),
+            ]),
+            "Instead of `name`: the tool, several of which one is enough, or a tool with its arguments.",
+        ),
+        Field::optional("arguments", Kind::JsonMap, "Arguments of the call, compared as JSON.")
+            .aliases(&["args"]),
+        Field::optional(
+            "match",
+            Kind::Choice(&["exact", "subset"]),
+            "How `arguments` are compared: `subset` allows more than is written, on every level.",
+        )
+        .default("subset"),
+        Field::optional(
+            "count",
+            Kind::Shape(&COUNT),
+            "How many such calls there are. Default: at least one."
+        ),
+    ]
+);
+
+/// A tool with its arguments, where `value` of `tool_called` is a mapping.
+pub static TOOL_CALLED_VALUE: Shape = Shape {
+    name: "ToolCalledValue",
+    doc: "A tool and its arguments.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "The tool."),
+        Field::optional("arguments", Kind::JsonMap, "Arguments of the call.").aliases(&["args"]),
+    ],
+};
+
+assertion!(
+    TOOL_RESULT,
+    "ToolResult",
+    "tool_result",
+    "Some call of a tool succeeds, with this result if one is given.",
+    [
+        Field::optional("tool", Kind::NonEmptyText, "The tool.").aliases(&["name"]),
+        Field::optional(
+            "result",
+            Kind::Json,
+            "The result: objects may have more keys; a text that begins with `regex:` is a pattern.",
+        ),
+        Field::optional("value", Kind::Shape(&TOOL_RESULT_VALUE), "Instead of `tool` and `result`."),
+    ]
+);
+
+/// A tool and its result, where `value` of `tool_result` is used.
+pub static TOOL_RESULT_VALUE: Shape = Shape {
+    name: "ToolResultValue",
+    doc: "A tool and its result.",
+    fields: &[
+        Field::required("tool", Kind::NonEmptyText, "The tool.").aliases(&["name"]),
+        Field::optional("result", Kind::Json, "The result."),
+    ],
+};
+
+assertion!(
+    TOOL_SEQUENCE,
+    "ToolSequence",
+    "tool_sequence",
+    "The tool calls of the turn, or of the conversation, as a whole.",
+    [
+        Field::required(
+            "calls",
+            Kind::List(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&EXPECTED_CALL)])),
+            "The calls that are expected: names, or mappings with `name` and `arguments`. An empty list means none.",
+        )
+        .aliases(&["value"]),
+        Field::optional(
+            "order",
+            Kind::Choice(&["strict", "unordered", "subset", "superset"]),
+            "`strict`: just these, in this order. `unordered`: just these. `subset`: only these, perhaps not all. `superset`: all of these, perhaps others.",
+        )
+        .default("strict"),
+        Field::optional(
+            "arguments",
+            Kind::Choice(&["exact", "subset", "ignored"]),
+            "How the arguments that are written are compared. A call without any fits whatever its arguments.",
+        )
+        .default("exact"),
+    ]
+);
+
+/// A call in `tool_sequence`.
+pub static EXPECTED_CALL: Shape = Shape {
+    name: "ExpectedCall",
+    doc: "A call that is expected.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "The tool."),
+        Field::optional("arguments", Kind::JsonMap, "Its arguments; without them they do not matter.")
+            .aliases(&["args"]),
+    ],
+};
+
+assertion!(
+    AGENT,
+    "Agent",
+    "agent",
+    "Another agent judges. Refused by this version: it cannot ask judges.",
+    [
+        Field::optional("use", Kind::NonEmptyText, "The judge, as `agents:ID`."),
+        Field::optional("value", Kind::Json, "The criteria."),
+        Field::optional("criteria", Kind::Json, "The criteria."),
+        OPTIONS,
+    ]
+);
+
+assertion!(
+    SCRIPT,
+    "Script",
+    "script",
+    "A function of a script judges. Refused by this version: it cannot run scripts.",
+    [
+        Field::optional("use", Kind::NonEmptyText, "The function, as `scripts:module.function`.")
+            .aliases(&["script"]),
+        Field::optional("value", Kind::Json, "What the function is told."),
+        OPTIONS,
+    ]
+);

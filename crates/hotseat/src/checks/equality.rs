@@ -1,0 +1,93 @@
+//! When JSON values are equal.
+
+use serde_json::{Number, Value};
+
+/// Whether two values are equal: objects whatever the order of their keys, numbers by what they are worth, so that
+/// 1 and 1.0 are one number.
+pub fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => number_equal(a, b),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| equal(a, b)))
+        }
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::String(a), Value::String(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// Whether a value holds at least what is expected: objects may have more keys, on every level. Lists have as many
+/// entries.
+pub fn holds(value: &Value, expected: &Value) -> bool {
+    match (value, expected) {
+        (Value::Object(value), Value::Object(expected)) => {
+            expected.iter().all(|(key, expected)| value.get(key).is_some_and(|value| holds(value, expected)))
+        }
+        (Value::Array(value), Value::Array(expected)) => {
+            value.len() == expected.len()
+                && value.iter().zip(expected).all(|(value, expected)| holds(value, expected))
+        }
+        _ => equal(value, expected),
+    }
+}
+
+fn number_equal(a: &Number, b: &Number) -> bool {
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => a.as_f64() == b.as_f64(),
+        _ => false,
+    }
+}
+
+/// The number as a whole one, if it is one. Every floating-point number beyond the digits it can hold is whole.
+fn whole(number: &Number) -> Option<i128> {
+    let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    integer.or_else(|| number.as_f64().filter(|float| float.fract() == 0.0).map(|float| float as i128))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_equal_by_what_they_are_worth() {
+        for (a, b, expected) in [
+            (json!(1), json!(1.0), true),
+            (json!(-0.0), json!(0), true),
+            (json!(0.1), json!(0.1), true),
+            (json!(1), json!(1.5), false),
+            (json!(u64::MAX), json!(u64::MAX), true),
+            (json!(u64::MAX), json!(u64::MAX - 1), false),
+            (json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992.0), false),
+            (json!(1), json!("1"), false),
+            (json!(0), json!(false), false),
+            (json!(null), json!(0), false),
+            (json!({"a": 1, "b": [1.0]}), json!({"b": [1], "a": 1.0}), true),
+            (json!({"a": null}), json!({}), false),
+            (json!([1, 2]), json!([2, 1]), false),
+        ] {
+            assert_eq!(equal(&a, &b), expected, "{a} and {b}");
+            assert_eq!(equal(&b, &a), expected, "{b} and {a}");
+        }
+    }
+
+    #[test]
+    fn more_keys_are_allowed_on_every_level_and_more_entries_on_none() {
+        let value = json!({"a": {"b": 1, "c": [{"d": 2, "e": 3}]}, "f": null});
+        for (expected, held) in [
+            (json!({}), true),
+            (json!({"a": {"b": 1.0}}), true),
+            (json!({"a": {"c": [{"d": 2}]}}), true),
+            (json!({"a": {"c": []}}), false),
+            (json!({"a": {"c": [{"d": 3}]}}), false),
+            (json!({"f": null}), true),
+            (json!({"g": null}), false),
+        ] {
+            assert_eq!(holds(&value, &expected), held, "{expected}");
+        }
+    }
+}

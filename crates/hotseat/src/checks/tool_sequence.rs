@@ -1,0 +1,154 @@
+//! `tool_sequence`: the tool calls as a whole are these.
+
+use hotseat_trace::{Scope, ToolCall};
+use serde_json::Value;
+
+use super::answer::shown_json;
+use super::calls;
+use super::tool_called::ArgumentMatch;
+use super::{Decided, listed};
+
+/// A call that is expected.
+#[derive(Debug, Clone)]
+pub struct ExpectedCall {
+    /// Name of the tool, compared exactly.
+    pub name: String,
+    /// Its arguments; where none are given they do not matter.
+    pub arguments: Option<Value>,
+}
+
+/// How the calls that were made relate to those that are expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SequenceMatch {
+    /// Just these, in this order.
+    Strict,
+    /// Just these, in any order.
+    Unordered,
+    /// Only these, but perhaps not all.
+    Subset,
+    /// All of these, and perhaps others.
+    Superset,
+}
+
+/// The tool calls of the scope are these.
+#[derive(Debug, Clone)]
+pub struct ToolSequence {
+    /// The calls that are expected.
+    pub calls: Vec<ExpectedCall>,
+    /// How they relate to those that were made.
+    pub order: SequenceMatch,
+    /// How arguments are compared.
+    pub arguments: ArgumentMatch,
+}
+
+impl ToolSequence {
+    /// What is asserted, in words.
+    pub fn describe(&self) -> String {
+        let calls: Vec<String> = self.calls.iter().map(|call| self.shown(call)).collect();
+        let calls = if calls.is_empty() { "none".to_string() } else { calls.join(", ") };
+        match self.order {
+            SequenceMatch::Strict => format!("the tool calls are, in this order: {calls}"),
+            SequenceMatch::Unordered => format!("the tool calls are, in any order: {calls}"),
+            SequenceMatch::Subset => format!("the tool calls are among these: {calls}"),
+            SequenceMatch::Superset => format!("among the tool calls are: {calls}"),
+        }
+    }
+
+    fn shown(&self, call: &ExpectedCall) -> String {
+        match (&call.arguments, self.arguments) {
+            (Some(arguments), ArgumentMatch::Exact | ArgumentMatch::Subset) => {
+                format!("{}({})", call.name, shown_json(arguments))
+            }
+            (_, ArgumentMatch::Ignored) | (None, _) => call.name.clone(),
+        }
+    }
+
+    fn fits(&self, expected: &ExpectedCall, call: &ToolCall) -> bool {
+        *expected.name == *call.name
+            && expected.arguments.as_ref().is_none_or(|arguments| self.arguments.fits(call, arguments))
+    }
+
+    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+        let made: Vec<(usize, &ToolCall)> = scope.calls().collect();
+        let fits = |expected: usize, made_at: usize| self.fits(&self.calls[expected], made[made_at].1);
+        let (wanted, there) = (self.calls.len(), made.len());
+        // For each call that was made, the expected one it stands for.
+        let pairs = match self.order {
+            SequenceMatch::Strict => {
+                (0..there).map(|at| (at < wanted && fits(at, at)).then_some(at)).collect()
+            }
+            SequenceMatch::Unordered | SequenceMatch::Subset | SequenceMatch::Superset => {
+                assign(wanted, there, fits)
+            }
+        };
+        let paired = pairs.iter().flatten().count();
+        let all_wanted = paired == wanted;
+        let all_made = paired == there;
+        let holds = match self.order {
+            SequenceMatch::Strict | SequenceMatch::Unordered => all_wanted && all_made,
+            SequenceMatch::Subset => all_made,
+            SequenceMatch::Superset => all_wanted,
+        };
+        let missing = (0..wanted)
+            .filter(|at| !pairs.contains(&Some(*at)))
+            .map(|at| format!("missing: {}", self.shown(&self.calls[at])));
+        let lines = made.iter().zip(&pairs).map(|((turn, call), pair)| {
+            let mark = if pair.is_some() { "" } else { "not expected: " };
+            format!("{mark}{}", calls::shown(*turn, call))
+        });
+        let missing: Vec<String> =
+            if self.order == SequenceMatch::Subset { Vec::new() } else { missing.collect() };
+        let lines: Vec<String> = lines.chain(missing).collect();
+        let actual = if lines.is_empty() { "no tool was called".to_string() } else { listed(&lines) };
+        Decided::of(holds, actual)
+    }
+}
+
+/// Gives as many calls as possible an expectation of their own. One call may fit several expectations, so the first
+/// that fits need not be the right one: earlier choices are changed where that makes room.
+fn assign(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+    let mut pairs: Vec<Option<usize>> = vec![None; there];
+    for expected in 0..wanted {
+        let mut tried = vec![false; there];
+        give(expected, &mut pairs, &mut tried, &fits);
+    }
+    pairs
+}
+
+/// Finds a call for an expectation, moving others where it has to.
+fn give(
+    expected: usize,
+    pairs: &mut [Option<usize>],
+    tried: &mut [bool],
+    fits: &impl Fn(usize, usize) -> bool,
+) -> bool {
+    for at in 0..pairs.len() {
+        if tried[at] || !fits(expected, at) {
+            continue;
+        }
+        tried[at] = true;
+        let is_free = match pairs[at] {
+            None => true,
+            Some(other) => give(other, pairs, tried, fits),
+        };
+        if is_free {
+            pairs[at] = Some(expected);
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_choice_makes_room() {
+        // Expectation 0 fits both calls, expectation 1 only the first.
+        let fits = |expected: usize, at: usize| expected == 0 || at == 0;
+        assert_eq!(assign(2, 2, fits), [Some(1), Some(0)]);
+        assert_eq!(assign(3, 2, |_, _| true).iter().flatten().count(), 2);
+        assert_eq!(assign(1, 0, |_, _| true), []);
+    }
+}
