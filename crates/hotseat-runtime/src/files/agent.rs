@@ -27,7 +27,7 @@ pub(super) struct WrittenAgent {
 /// Reads an agent.
 pub(super) fn read(loader: &mut Loader, document: &Document, id: &AgentId) -> Option<WrittenAgent> {
     let map = Map::of(&document.node, &document.source, &AGENT)?;
-    let site = &document.site;
+    let site = &Site { owner: Some(id.clone()), ..document.site.clone() };
     let name = map.text("name").map_or_else(|| site.stem(), str::to_owned);
     let mut made = persona(&name);
     made.system_prompt = map.text("system").unwrap_or_default().to_owned();
@@ -52,7 +52,7 @@ pub(super) fn read(loader: &mut Loader, document: &Document, id: &AgentId) -> Op
     let mut names: Vec<(String, Place)> = Vec::new();
     for map in map.list("tools").into_iter().flatten().filter_map(|view| view.map(&TOOL)) {
         let place = map.place_of("name").unwrap_or_else(|| map.place());
-        let Some(tool) = read_tool(loader, &map, site, id) else { continue };
+        let Some(tool) = read_tool(loader, &map, site) else { continue };
         match names.iter().find(|(known, _)| *known == tool.name) {
             Some((_, first)) => {
                 let mistake = Diagnostic::new(format!("two tools are called `{}`", tool.name)).at(place);
@@ -102,14 +102,14 @@ fn read_limits(map: &Map<'_>) -> Limits {
     }
 }
 
-fn read_tool(loader: &mut Loader, map: &Map<'_>, site: &Site, owner: &AgentId) -> Option<Tool> {
+fn read_tool(loader: &mut Loader, map: &Map<'_>, site: &Site) -> Option<Tool> {
     let name = map.text("name")?;
     let mut made = tool(name);
     made.description = map.text("description").unwrap_or_default().to_owned();
     if let Some(view) = map.get("input") {
         made.input_schema = schemas::read(loader, view);
     }
-    made.target = target(loader, map, name, site, owner);
+    made.target = target(loader, map, name, site);
     made.is_async = map.bool("async").unwrap_or(false);
     made.mode = mode(loader, map);
     made.input_mapping = map.get("map").map(mapping);
@@ -127,7 +127,7 @@ fn members(loader: &mut Loader, map: &Map<'_>, key: &str, names: &[&str]) -> Vec
 
 const TARGETS: [&str; 4] = ["task", "workflow", "agent", "client"];
 
-fn target(loader: &mut Loader, map: &Map<'_>, name: &str, site: &Site, owner: &AgentId) -> Option<Target> {
+fn target(loader: &mut Loader, map: &Map<'_>, name: &str, site: &Site) -> Option<Target> {
     let given: Vec<&str> = TARGETS.into_iter().filter(|key| map.has(key)).collect();
     let key = match given.as_slice() {
         [key] => *key,
@@ -151,7 +151,7 @@ fn target(loader: &mut Loader, map: &Map<'_>, name: &str, site: &Site, owner: &A
     Some(match key {
         "task" => Target::Task(Reference::Embedded(loader.task(view, name, site)?)),
         "workflow" => Target::Workflow(Reference::Embedded(loader.workflow(view, name, site)?)),
-        "agent" => Target::Agent(Reference::Id(loader.agent(view, site, owner)?.0)),
+        "agent" => Target::Agent(Reference::Id(loader.agent(view, site)?.0)),
         _ => {
             if view.bool() == Some(false) {
                 loader.mistake(view.place(), "`client: false` says nothing: leave it out");

@@ -63,6 +63,14 @@ pub(super) fn members(loader: &mut Loader, view: View<'_>, names: &[&str]) -> Ve
     found
 }
 
+/// Reads members of an input with expressions. The whole input is written otherwise.
+pub(super) fn inputs(loader: &mut Loader, view: View<'_>, names: &[&str]) -> Vec<(String, Expression)> {
+    if let Some((_, place, _)) = view.entries().into_iter().flatten().find(|(member, _, _)| *member == "*") {
+        loader.mistake(place, "`*` is no member: the whole input is written `input: EXPRESSION`");
+    }
+    members(loader, view, names)
+}
+
 /// Reads paths with expressions, where each path must begin with `output` or `state`.
 pub(super) fn outputs(loader: &mut Loader, view: View<'_>, names: &[&str]) -> Vec<(String, Expression)> {
     for (path, place, _) in view.entries().into_iter().flatten() {

@@ -51,7 +51,9 @@ pub(super) struct Site {
     /// Paths begin here: the folder of the file.
     pub(super) folder: PathBuf,
     /// Names are looked for below this: the folder of the file, or the one above `agents`, `tasks` and `workflows`.
-    base: PathBuf,
+    pub(super) base: PathBuf,
+    /// The agent whose file it is.
+    pub(super) owner: Option<AgentId>,
 }
 
 impl Site {
@@ -64,7 +66,7 @@ impl Site {
             Some(above) if is_sorted => above.to_path_buf(),
             _ => folder.clone(),
         };
-        Site { file: file.to_path_buf(), folder, base }
+        Site { file: file.to_path_buf(), folder, base, owner: None }
     }
 
     /// The name of the file, without its ending.
@@ -158,7 +160,7 @@ impl Loader {
     /// The task that a view names or is.
     pub(super) fn task(&mut self, view: View<'_>, name: &str, site: &Site) -> Option<Arc<Task>> {
         let Some(reference) = view.text() else {
-            return Some(task::read(self, &view.map(&TASK)?, name));
+            return Some(task::read(self, &view.map(&TASK)?, name, site));
         };
         let path = self.find(Sort::Task, reference, view.place(), site)?;
         let key = canonical(&path);
@@ -168,7 +170,7 @@ impl Loader {
         let document = self.document(&path, &TASK);
         let task = document.as_ref().and_then(|document| {
             let map = Map::of(&document.node, &document.source, &TASK)?;
-            Some(task::read(self, &map, &document.site.stem()))
+            Some(task::read(self, &map, &document.site.stem(), &document.site))
         });
         self.tasks.insert(key, task.clone());
         task
@@ -203,13 +205,13 @@ impl Loader {
     }
 
     /// The agent that a view names or is. It is decoded later.
-    pub(super) fn agent(&mut self, view: View<'_>, site: &Site, within: &AgentId) -> Option<AgentId> {
+    pub(super) fn agent(&mut self, view: View<'_>, site: &Site) -> Option<AgentId> {
         let Some(reference) = view.text() else {
             let map = view.map(&AGENT)?;
             let id = self.agent_id(&map, site)?;
             let document =
                 Document { source: view.source.clone(), node: view.node.clone(), site: site.clone() };
-            self.queue.push_back(Found { document, id: id.clone(), within: Some(within.clone()) });
+            self.queue.push_back(Found { document, id: id.clone(), within: site.owner.clone() });
             return Some(id);
         };
         let path = self.find(Sort::Agent, reference, view.place(), site)?;

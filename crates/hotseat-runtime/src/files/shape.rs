@@ -114,7 +114,7 @@ static ATTEMPTS: Shape = Shape {
 
 /// A configured language model.
 pub static CONNECTOR: Tagged =
-    Tagged { key: "type", shapes: &[&SCRIPTED, &RECORDED, &PROVIDER], untagged: None };
+    Tagged { key: "type", shapes: &[&SCRIPTED, &RECORDED, &OPENAI, &ANTHROPIC], untagged: None };
 
 static SCRIPTED: Shape = Shape {
     name: "ScriptedModel",
@@ -141,38 +141,73 @@ static RECORDED: Shape = Shape {
     ],
 };
 
-static PROVIDER: Shape = Shape {
-    name: "ModelProvider",
-    doc: "A language model behind a server that speaks chat completions (`openai`) or Anthropic's messages.",
+const MODEL: Field = Field::required("model", Kind::NonEmptyText, "The model, in the words of its provider.");
+const BASE_URL: Field =
+    Field::optional("base_url", Kind::Url, "Where the provider is. Default: its own address.");
+const API_KEY: Field = Field::optional("api_key", Kind::NonEmptyText, "The key. Default: none is sent.");
+const HEADERS: Field = Field::optional("headers", Kind::Map(&Kind::Text), "Further headers.");
+const TEMPERATURE: Field = Field::optional(
+    "temperature",
+    Kind::Number,
+    "How freely the model chooses its words. Default: the provider's.",
+);
+const MAX_TOKENS: Field =
+    Field::optional("max_tokens", ONE_OR_MORE, "The longest reply, in tokens. Default: the provider's.");
+const STREAM: Field = Field::optional("stream", Kind::Bool, "Whether replies are streamed.").default("true");
+const EXTRA: Field =
+    Field::optional("extra", Kind::JsonMap, "Further members of the request's body; `null` takes one away.");
+const CONNECT_TIMEOUT: Field =
+    Field::optional("connect_timeout_ms", LIMIT, "How long it may take until the connection is there.")
+        .default("10000");
+const FIRST_BYTE_TIMEOUT: Field = Field::optional(
+    "first_byte_timeout_ms",
+    LIMIT,
+    "How long it may take until the first byte of a streamed reply.",
+)
+.default("60000");
+const IDLE_TIMEOUT: Field =
+    Field::optional("idle_timeout_ms", LIMIT, "How long it may take between two pieces of a reply.")
+        .default("60000");
+const CALL_TIMEOUT: Field =
+    Field::optional("timeout_ms", LIMIT, "How long a whole call may take.").default("120000");
+
+static OPENAI: Shape = Shape {
+    name: "OpenAiModel",
+    doc: "A language model behind chat completions, as OpenAI defined them and many servers speak them.",
     fields: &[
-        Field::required("type", Kind::Choice(&["openai", "anthropic"]), "What the server speaks."),
-        Field::required("model", Kind::NonEmptyText, "The model, in the words of its provider."),
-        Field::optional("base_url", Kind::Url, "Where the provider is. Default: its own address."),
-        Field::optional("api_key", Kind::NonEmptyText, "The key. Default: none is sent."),
-        Field::optional("headers", Kind::Map(&Kind::Text), "Further headers."),
-        Field::optional(
-            "temperature",
-            Kind::Number,
-            "How freely the model chooses its words. Default: the provider's.",
-        ),
-        Field::optional("max_tokens", ONE_OR_MORE, "The longest reply, in tokens. Default: the provider's."),
-        Field::optional("stream", Kind::Bool, "Whether replies are streamed.").default("true"),
-        Field::optional(
-            "extra",
-            Kind::JsonMap,
-            "Further members of the request's body; `null` takes one away.",
-        ),
-        Field::optional("connect_timeout_ms", LIMIT, "How long it may take until the connection is there.")
-            .default("10000"),
-        Field::optional(
-            "first_byte_timeout_ms",
-            LIMIT,
-            "How long it may take until the first byte of a streamed reply.",
-        )
-        .default("60000"),
-        Field::optional("idle_timeout_ms", LIMIT, "How long it may take between two pieces of a reply.")
-            .default("60000"),
-        Field::optional("timeout_ms", LIMIT, "How long a whole call may take.").default("120000"),
+        Field::required("type", Kind::Choice(&["openai"]), "What answers."),
+        MODEL,
+        BASE_URL,
+        API_KEY,
+        HEADERS,
+        TEMPERATURE,
+        MAX_TOKENS,
+        STREAM,
+        EXTRA,
+        CONNECT_TIMEOUT,
+        FIRST_BYTE_TIMEOUT,
+        IDLE_TIMEOUT,
+        CALL_TIMEOUT,
+    ],
+};
+
+static ANTHROPIC: Shape = Shape {
+    name: "AnthropicModel",
+    doc: "A language model behind Anthropic's messages.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["anthropic"]), "What answers."),
+        MODEL,
+        BASE_URL,
+        API_KEY,
+        HEADERS,
+        TEMPERATURE,
+        MAX_TOKENS,
+        STREAM,
+        EXTRA,
+        CONNECT_TIMEOUT,
+        FIRST_BYTE_TIMEOUT,
+        IDLE_TIMEOUT,
+        CALL_TIMEOUT,
     ],
 };
 
@@ -300,7 +335,7 @@ pub(super) static TASK_RETRY: Shape = Shape {
 
 pub(super) static STEP: Shape = Shape {
     name: "Step",
-    doc: "One step of a task: one of `mock`, `echo`, `fail`, `context`, `assemble` and `memory`.",
+    doc: "One step of a task: one of `mock`, `echo`, `fail`, `context`, `assemble`, `memory` and `agent`.",
     fields: &[
         Field::optional("name", Kind::NonEmptyText, "Its name. Default: `step-N`, counted from 0."),
         Field::optional("mock", Kind::Shape(&MOCK), "Stands for something real: returns a value, takes time, fails."),
@@ -317,6 +352,12 @@ pub(super) static STEP: Shape = Shape {
             Kind::Choice(&["write", "read", "search", "list", "delete"]),
             "Uses the agent's memory. It is given `content` (and `kind`, `significance` from 0 to 1) to write, `id` to \
              read or delete, `query` (and `limit`) to search.",
+        ),
+        Field::optional(
+            "agent",
+            Kind::OneOf(&NAME_OR_AGENT),
+            "Asks an agent in a conversation of its own: the name of a file or folder in `agents/`, a path, or the agent \
+             itself. Its answer is the member `response` of the result.",
         ),
         Field::optional(
             "input",
@@ -474,7 +515,7 @@ pub static WORKFLOW: Shape = Shape {
 
 pub(super) static NODE: Shape = Shape {
     name: "Node",
-    doc: "A place in a workflow where work is done: by a `task` or by another `workflow`.",
+    doc: "A place in a workflow where work is done: by a `task`, another `workflow` or an `agent`.",
     fields: &[
         Field::required("name", Kind::NonEmptyText, "Its name in the workflow."),
         Field::optional(
@@ -488,9 +529,15 @@ pub(super) static NODE: Shape = Shape {
             "The workflow: the name of a file in `workflows/`, a path, or the workflow itself.",
         ),
         Field::optional(
+            "agent",
+            Kind::OneOf(&NAME_OR_AGENT),
+            "The agent, which is asked in a conversation of its own: the name of a file or folder in `agents/`, a path, \
+             or the agent itself. Its answer is the member `response` of the result.",
+        ),
+        Field::optional(
             "input",
-            EXPRESSIONS,
-            "What the work is given: members with expressions. Default: what the workflow was given.",
+            ONE_OR_MORE_EXPRESSIONS,
+            "What the work is given: an expression, or members with expressions. Default: what the workflow was given.",
         ),
         Field::optional(
             "output",

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use hotseat_document::{Map, View};
 
-use super::loader::Loader;
+use super::loader::{Loader, Site};
 use super::shape::STEP;
 use super::{expressions, millis, number, schemas};
 use crate::definition::{
-    Action, Assemble, Backoff, Context, Fail, Memory, Merge, Mock, OnFailure, Step, StepBranch,
+    Action, Assemble, Backoff, Context, Fail, Memory, Merge, Mock, OnFailure, Reference, Step, StepBranch,
     StepCondition, Task, TaskRetry, task,
 };
 use crate::expression::Expression;
@@ -20,7 +20,7 @@ const SCOPE: &[&str] = &["input", "state", "output"];
 const WITH_RESULT: &[&str] = &["input", "state", "output", "result"];
 
 /// Reads a task that is called `name` if it does not say otherwise.
-pub(super) fn read(loader: &mut Loader, map: &Map<'_>, name: &str) -> Arc<Task> {
+pub(super) fn read(loader: &mut Loader, map: &Map<'_>, name: &str, site: &Site) -> Arc<Task> {
     let mut made = task(map.text("name").unwrap_or(name));
     made.input_schema = map.get("input").map(|view| schemas::read(loader, view));
     made.output_schema = map.get("output").map(|view| schemas::read(loader, view));
@@ -28,7 +28,7 @@ pub(super) fn read(loader: &mut Loader, map: &Map<'_>, name: &str) -> Arc<Task> 
     made.retry = map.map("retry").map_or_else(TaskRetry::default, |map| retry(&map));
     for view in map.list("steps").into_iter().flatten() {
         let Some(map) = view.map(&STEP) else { continue };
-        let Some(step) = step(loader, &map, made.steps.len()) else { continue };
+        let Some(step) = step(loader, &map, made.steps.len(), site) else { continue };
         if made.steps.iter().any(|other| other.name == step.name) {
             let place = map.place_of("name").unwrap_or_else(|| map.place());
             loader.mistake(place, format!("two steps are called `{}`", step.name));
@@ -59,8 +59,8 @@ fn retry(map: &Map<'_>) -> TaskRetry {
     }
 }
 
-fn step(loader: &mut Loader, map: &Map<'_>, number: usize) -> Option<Step> {
-    let action = action(loader, map)?;
+fn step(loader: &mut Loader, map: &Map<'_>, number: usize, site: &Site) -> Option<Step> {
+    let action = action(loader, map, site)?;
     Some(Step {
         name: map.text("name").map_or_else(|| format!("step-{number}"), str::to_owned),
         action,
@@ -82,11 +82,7 @@ fn input(loader: &mut Loader, map: &Map<'_>) -> BTreeMap<String, Expression> {
     if view.text().is_some() {
         return expressions::read(loader, view, SCOPE).map(whole).unwrap_or_default();
     }
-    if let Some((_, place, _)) = view.entries().into_iter().flatten().find(|(member, _, _)| *member == "*") {
-        loader
-            .mistake(place, "`*` is no member: the whole input of an action is written `input: EXPRESSION`");
-    }
-    expressions::members(loader, view, SCOPE).into_iter().collect()
+    expressions::inputs(loader, view, SCOPE).into_iter().collect()
 }
 
 /// The result as the output, unless paths are named.
@@ -120,16 +116,16 @@ fn condition(loader: &mut Loader, view: View<'_>, step: &Map<'_>) -> Option<Step
     })
 }
 
-const ACTIONS: [&str; 6] = ["mock", "echo", "fail", "context", "assemble", "memory"];
+const ACTIONS: [&str; 7] = ["mock", "echo", "fail", "context", "assemble", "memory", "agent"];
 
-fn action(loader: &mut Loader, map: &Map<'_>) -> Option<Action> {
+fn action(loader: &mut Loader, map: &Map<'_>, site: &Site) -> Option<Action> {
     let given: Vec<&str> = ACTIONS.into_iter().filter(|key| map.has(key)).collect();
     let key = match given.as_slice() {
         [key] => *key,
         [] => {
             loader.mistake(
                 map.place(),
-                "this step does nothing: it needs `mock`, `echo`, `fail`, `context`, `assemble` or `memory`",
+                "this step does nothing: it needs one of `mock`, `echo`, `fail`, `context`, `assemble`, `memory` and `agent`",
             );
             return None;
         }
@@ -150,6 +146,7 @@ fn action(loader: &mut Loader, map: &Map<'_>) -> Option<Action> {
             let append_system = map.text("append_system").map(str::to_owned);
             Some(Action::Assemble(Assemble { append_system }))
         }
+        "agent" => loader.agent(map.get("agent")?, site).map(|id| Action::Agent(Reference::Id(id.0))),
         _ => Some(Action::Memory(match map.text("memory")? {
             "write" => Memory::Write,
             "read" => Memory::Read,

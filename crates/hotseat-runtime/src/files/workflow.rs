@@ -90,21 +90,21 @@ fn items(loader: &mut Loader, ways: &[Map<'_>]) -> Vec<String> {
 fn node(loader: &mut Loader, map: &Map<'_>, workflow: &str, scope: &[&str], site: &Site) -> Option<Node> {
     let name = map.text("name")?;
     let own_name = format!("{workflow} {name}");
-    let work = match (map.get("task"), map.get("workflow")) {
-        (Some(view), None) => loader.task(view, &own_name, site).map(NodeWork::Task),
-        (None, Some(view)) => loader
-            .workflow(view, &own_name, site)
-            .map(|workflow| NodeWork::Workflow(Reference::Embedded(workflow))),
-        (None, None) => {
-            loader.mistake(
-                map.place(),
-                format!("nothing is done at the node `{name}`: it needs `task` or `workflow`"),
-            );
+    let given: Vec<&str> = ["task", "workflow", "agent"].into_iter().filter(|key| map.has(key)).collect();
+    let work = match given.as_slice() {
+        [key] => map.get(key).and_then(|view| work(loader, key, view, &own_name, site)),
+        [] => {
+            let message =
+                format!("nothing is done at the node `{name}`: it needs `task`, `workflow` or `agent`");
+            loader.mistake(map.place(), message);
             None
         }
-        (Some(_), Some(_)) => {
-            let place = map.key_place("workflow").unwrap_or_else(|| map.place());
-            loader.mistake(place, "a node runs a `task` or a `workflow`, not both");
+        [first, second, ..] => {
+            let place = map.key_place(second).unwrap_or_else(|| map.place());
+            loader.mistake(
+                place,
+                format!("one thing is done at a node, and this one has `{first}` and `{second}`"),
+            );
             None
         }
     };
@@ -116,10 +116,28 @@ fn node(loader: &mut Loader, map: &Map<'_>, workflow: &str, scope: &[&str], site
     if let Some(view) = output {
         refuse_empty(loader, view, "leave `output` out to make the result the output");
     }
-    let input_mapping = input.map(|view| expressions::members(loader, view, scope)).unwrap_or_default();
+    let input_mapping = match input {
+        None => Vec::new(),
+        Some(view) if view.entries().is_none() => {
+            let whole = expressions::read(loader, view, scope);
+            whole.map(|expression| ("*".to_owned(), expression)).into_iter().collect()
+        }
+        Some(view) => expressions::inputs(loader, view, scope),
+    };
     let output_mapping =
         output.map(|view| expressions::outputs(loader, view, &with_result)).unwrap_or_default();
     Some(Node { name: name.to_owned(), work: work?, input_mapping, output_mapping })
+}
+
+fn work(loader: &mut Loader, key: &str, view: View<'_>, name: &str, site: &Site) -> Option<NodeWork> {
+    match key {
+        "task" => loader.task(view, name, site).map(NodeWork::Task),
+        "workflow" => {
+            let workflow = loader.workflow(view, name, site)?;
+            Some(NodeWork::Workflow(Reference::Embedded(workflow)))
+        }
+        _ => loader.agent(view, site).map(|id| NodeWork::Agent(Reference::Id(id.0))),
+    }
 }
 
 fn way(loader: &mut Loader, map: &Map<'_>, scope: &[&str]) -> Transition {

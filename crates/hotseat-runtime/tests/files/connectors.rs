@@ -138,3 +138,20 @@ impl std::io::Write for Lines {
         Ok(())
     }
 }
+
+#[test]
+fn a_workflow_can_ask_agents_of_other_files_and_of_its_own() {
+    let folder = folder(&[
+        (
+            "agent.yaml",
+            "name: A\ntools:\n  - name: t\n    workflow:\n      nodes:\n        - { name: n, agent: b, input: input.x }\n        - { name: m, task: { steps: [{ agent: { name: C } }] } }\n",
+        ),
+        ("script.yaml", SAYS),
+        ("agents/b.yaml", "name: B\ntools: [{ name: t, task: ask }]\n"),
+        ("tasks/ask.yaml", "steps: [{ agent: { name: D } }, { agent: b }]\n"),
+    ]);
+    let expected = [("a", "a-script"), ("b", "a-script"), ("c", "a-script"), ("d", "a-script")];
+    let expected: BTreeMap<String, String> =
+        expected.map(|(id, profile)| (id.to_owned(), profile.to_owned())).into();
+    assert_eq!(profiles(&load(&folder)), expected);
+}

@@ -19,6 +19,8 @@ use serde_json::{Map, Value, json};
 struct Choices {
     bytes: std::vec::IntoIter<u8>,
     names: usize,
+    /// The ids of agents that can be referred to.
+    agents: Vec<String>,
 }
 
 impl Choices {
@@ -140,7 +142,8 @@ impl Choices {
     }
 
     fn action(&mut self) -> Action {
-        match self.below(7) {
+        match self.below(8) {
+            7 => Action::Agent(Reference::Id(self.agent())),
             0 => Action::Mock(Box::new(self.mock())),
             1 => Action::Echo,
             2 => Action::Fail(Fail { failure: self.failure() }),
@@ -161,6 +164,11 @@ impl Choices {
                 Memory::Delete,
             ])),
         }
+    }
+
+    fn agent(&mut self) -> std::sync::Arc<str> {
+        let agents = self.agents.clone();
+        self.pick(&agents).as_str().into()
     }
 
     fn step(&mut self) -> Step {
@@ -211,11 +219,15 @@ impl Choices {
         };
         for _ in 0..1 + self.below(3) {
             let name = self.name("node");
-            let mut node = match depth > 0 && self.yes() {
-                true => Node::subworkflow(&name, &self.workflow(depth - 1)),
-                false => node(&name, &self.task()),
+            let mut node = match self.below(3) {
+                1 => Node::agent_id(&name, &self.agent()),
+                2 if depth > 0 => Node::subworkflow(&name, &self.workflow(depth - 1)),
+                _ => node(&name, &self.task()),
             };
-            node.input_mapping = self.members("");
+            node.input_mapping = match self.yes() {
+                true => vec![("*".to_owned(), self.expression())],
+                false => self.members(""),
+            };
             node.output_mapping = self.members("output.");
             made.nodes.push(node);
         }
@@ -272,17 +284,16 @@ impl Choices {
         way
     }
 
-    /// A tool; `agents` are the ids of agents that it may refer to.
-    fn tool(&mut self, agents: &[String]) -> Tool {
+    fn tool(&mut self) -> Tool {
         let mut made = tool(&self.name("tool"));
         made.description = self.text();
         made.input_schema = self.schema();
         made.is_async = self.yes();
-        made.target = Some(match self.below(if agents.is_empty() { 3 } else { 4 }) {
+        made.target = Some(match self.below(4) {
             0 => Target::Client,
             1 => Target::Task(Reference::Embedded(self.task().into())),
             2 => Target::Workflow(Reference::Embedded(self.workflow(1).into())),
-            _ => Target::Agent(Reference::Id(self.pick(agents).as_str().into())),
+            _ => Target::Agent(Reference::Id(self.agent())),
         });
         made.input_mapping = self.maybe(|choices| BTreeMap::from([(choices.text(), choices.text())]));
         let scalar = |text: &str| Expression::parse(text).unwrap();
@@ -303,13 +314,13 @@ impl Choices {
         made
     }
 
-    fn persona(&mut self, name: &str, agents: &[String]) -> Persona {
+    fn persona(&mut self, name: &str) -> Persona {
         let mut made = persona(name);
         made.system_prompt = self.text();
         made.profile.id = "model".into();
         made.profile.temperature = self.maybe(|choices| choices.pick(&[0.0, 0.75]));
         made.profile.max_tokens = self.maybe(|_| 100);
-        made.tools = self.some(|choices| choices.tool(agents));
+        made.tools = self.some(Choices::tool);
         made.context_assembly = self.maybe(|choices| Reference::Embedded(choices.workflow(0).into()));
         made.memory_extraction = self.maybe(|choices| Reference::Embedded(choices.workflow(0).into()));
         made.context_policy = self.pick(&[ContextPolicy::PerModelCall, ContextPolicy::PerTurn]);
@@ -337,6 +348,11 @@ fn members_of<'e>(members: impl IntoIterator<Item = (&'e String, &'e Expression)
 
 fn written_members(members: &[(String, Expression)]) -> Option<Value> {
     (!members.is_empty()).then(|| members_of(members.iter().map(|(name, value)| (name, value))))
+}
+
+/// An agent by its path.
+fn written_agent(id: &str) -> Value {
+    json!(format!("../{id}/agent.yaml"))
 }
 
 fn written_failure(failure: &Failure) -> Value {
@@ -381,7 +397,8 @@ fn written_step(step: &Step) -> Value {
             ("assemble", object([("append_system", assemble.append_system.as_ref().map(|text| json!(text)))]))
         }
         Action::Memory(memory) => ("memory", json!(format!("{memory:?}").to_lowercase())),
-        Action::Custom(_) => unreachable!("functions are not written"),
+        Action::Agent(Reference::Id(id)) => ("agent", written_agent(id)),
+        Action::Agent(Reference::Embedded(_)) | Action::Custom(_) => unreachable!("neither is made"),
     };
     let branch = |branch: StepBranch| json!(format!("{branch:?}").to_lowercase());
     let condition = step.condition.as_ref().map(|condition| {
@@ -423,12 +440,19 @@ fn written_workflow(workflow: &Workflow) -> Value {
         let (key, work) = match &node.work {
             NodeWork::Task(task) => ("task", written_task(task)),
             NodeWork::Workflow(Reference::Embedded(workflow)) => ("workflow", written_workflow(workflow)),
-            NodeWork::Workflow(Reference::Id(_)) => unreachable!("workflows are embedded"),
+            NodeWork::Agent(Reference::Id(id)) => ("agent", written_agent(id)),
+            NodeWork::Workflow(Reference::Id(_)) | NodeWork::Agent(Reference::Embedded(_)) => {
+                unreachable!("neither is made")
+            }
+        };
+        let input = match node.input_mapping.as_slice() {
+            [(member, whole)] if member == "*" => Some(text_of(whole)),
+            members => written_members(members),
         };
         object([
             ("name", Some(json!(node.name))),
             (key, Some(work)),
-            ("input", written_members(&node.input_mapping)),
+            ("input", input),
             ("output", written_members(&node.output_mapping)),
         ])
     };
@@ -490,7 +514,7 @@ fn written_tool(tool: &Tool) -> Value {
         Some(Target::Client) => ("client", json!(true)),
         Some(Target::Task(Reference::Embedded(task))) => ("task", written_task(task)),
         Some(Target::Workflow(Reference::Embedded(workflow))) => ("workflow", written_workflow(workflow)),
-        Some(Target::Agent(Reference::Id(id))) => ("agent", json!(format!("../{id}/agent.yaml"))),
+        Some(Target::Agent(Reference::Id(id))) => ("agent", written_agent(id)),
         other => unreachable!("{other:?} is not made"),
     };
     let joins = tool.mode == InvocationMode::LoopIn;
@@ -542,27 +566,12 @@ fn written_persona(persona: &Persona) -> Value {
 
 /// Three agents that may all refer to each other.
 fn personas(bytes: Vec<u8>) -> Vec<Persona> {
-    let mut choices = Choices { bytes: bytes.into_iter(), names: 0 };
-    let ids = ["one", "two", "three"].map(str::to_owned);
-    let mut made = vec![choices.persona("One", &ids)];
-    for (id, name) in [("two", "Two"), ("three", "THREE")] {
-        // Only agents that somebody refers to are found.
-        let is_known = made
-            .iter()
-            .flat_map(|persona: &Persona| &persona.tools)
-            .any(|tool| matches!(&tool.target, Some(Target::Agent(Reference::Id(known))) if **known == *id));
-        if is_known {
-            made.push(choices.persona(name, &ids));
-        }
-    }
-    // What refers to an agent that was not made refers to the first instead.
-    let known: Vec<String> = made.iter().map(|persona| persona.name.to_lowercase()).collect();
-    for tool in made.iter_mut().flat_map(|persona| &mut persona.tools) {
-        if let Some(Target::Agent(Reference::Id(id))) = &mut tool.target
-            && !known.iter().any(|known| **known == **id)
-        {
-            *id = "one".into();
-        }
+    let agents = ["one", "two", "three"].map(str::to_owned).to_vec();
+    let mut choices = Choices { bytes: bytes.into_iter(), names: 0, agents };
+    let mut made = vec![choices.persona("One"), choices.persona("Two"), choices.persona("THREE")];
+    // Only agents that somebody refers to are found.
+    for id in ["two", "three"] {
+        made[0].tools.push(tool(&format!("ask {id}")).agent_id(id));
     }
     made
 }
