@@ -657,7 +657,10 @@ fn what_has_no_form_is_refused_before_anything_is_sent() {
     not_a_pass(&tested, 1, "test_error", "the address of video (a.test.json:1:");
     assert_eq!(server.requests().len(), 0);
 
-    let plain = format!("target:\n  type: http\n  endpoint: {}\n", server.url());
+    let plain = format!(
+        "target:\n  type: http\n  endpoint: {}\n  body: {{ message: '{{{{message}}}}' }}\n",
+        server.url()
+    );
     for (case, words) in [
         (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
         (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options`"),

@@ -270,7 +270,8 @@ fn is_stranger(entries: &[Entry], tagged: &Tagged) -> bool {
 }
 
 fn list_advice(kind: &Kind) -> Option<String> {
-    kind.accepts(Type::List).then(|| "write it as a list, between `[` and `]`".to_owned())
+    let only_list = kind.accepts(Type::List) && !kind.accepts(Type::Map);
+    only_list.then(|| "write it as a list, between `[` and `]`".to_owned())
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {
