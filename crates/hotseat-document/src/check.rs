@@ -151,7 +151,7 @@ impl Checker<'_> {
     /// A mapping whose shape its key does not tell.
     fn untold(&mut self, node: &Node, entries: &[Entry], tagged: &Tagged, subject: Subject<'_>) {
         let all: Vec<_> = tagged.main_words().map(|word| format!("`{word}`")).collect();
-        let meant = |entry: &&Entry| nearest(&entry.key.text, [tagged.key].into_iter()).is_some();
+        let meant = |entry: &&Entry| nearest(&entry.key.text, [tagged.key]).is_some();
         match (node.get(tagged.key), entries.iter().find(meant)) {
             (None, Some(misspelt)) => {
                 let message = format!("unknown key `{}` in {subject}", shorten(&misspelt.key.text));
