@@ -120,16 +120,6 @@ struct WrittenResume {
     payload: Value,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WrittenVerdict {
-    approved: bool,
-    #[serde(default)]
-    edited_args: Option<Value>,
-    #[serde(default)]
-    reason: Option<String>,
-}
-
 /// Reads a member that may be absent or `null` as its default.
 fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or_default())
@@ -277,7 +267,7 @@ pub fn offered(at: &str, name: String, description: String, parameters: Value) -
 fn answer(at: &str, value: Value) -> Result<(String, ApprovalVerdict), Refusal> {
     let WrittenResume { interrupt_id, status, payload } = member(at, value)?;
     let verdict = match status.as_str() {
-        "resolved" => verdict(at, payload)?,
+        "resolved" => verdict(at, &payload)?,
         "cancelled" => ApprovalVerdict::Declined { reason: "the user did not answer".to_string() },
         other => {
             let message = format!("there is no status {other:?}; it is `resolved` or `cancelled`");
@@ -288,16 +278,7 @@ fn answer(at: &str, value: Value) -> Result<(String, ApprovalVerdict), Refusal> 
 }
 
 /// What a person has answered, in the form that the question's schema asks for.
-pub fn verdict(at: &str, payload: Value) -> Result<ApprovalVerdict, Refusal> {
-    let written: WrittenVerdict = serde_json::from_value(payload).map_err(|error| {
-        let message = format!(
-            "{at}.payload: {error}; it is {{\"approved\": true}}, with `editedArgs` if the call is to be made with \
-             other arguments, or {{\"approved\": false, \"reason\": \"…\"}}"
-        );
-        Refusal::bad(format!("{at}.payload"), message)
-    })?;
-    Ok(match written.approved {
-        true => ApprovalVerdict::Approved { input: written.edited_args },
-        false => ApprovalVerdict::Declined { reason: written.reason.unwrap_or_default() },
-    })
+pub fn verdict(at: &str, payload: &Value) -> Result<ApprovalVerdict, Refusal> {
+    ApprovalVerdict::read(payload)
+        .map_err(|problem| Refusal::bad(format!("{at}.payload"), format!("{at}.payload: {problem}")))
 }
