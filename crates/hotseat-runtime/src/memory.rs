@@ -205,7 +205,7 @@ impl MemoryStore {
         records.len() < before
     }
 
-    /// The records of this agent that share words with the query, best first, as [`best_first`] has them.
+    /// The records of this agent that share words with the query, best first.
     pub fn search(&self, agent: &AgentId, query: &str, limit: usize) -> Vec<MemoryRecord> {
         let mut found = self.list(agent).to_vec();
         best_first(&mut found, query);

@@ -521,7 +521,7 @@ fn a_tool_reads_and_writes_the_shared_state() {
         })
         .collect();
     assert_eq!(states, [json!({"cart": {"total": 3}, "last": 3}), json!({"cart": {"total": 7}, "last": 4})]);
-    assert_eq!(result.trace.conversation().state.as_ref(), states.last());
+    assert_eq!(result.trace.conversation().state.as_deref(), states.last());
     assert_eq!(result.requests[0].system, None, "there is no state yet");
     assert_eq!(
         result.requests[2].system.as_deref(),

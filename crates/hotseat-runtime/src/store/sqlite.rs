@@ -87,6 +87,9 @@ enum Job {
 
 type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
+/// Tells whoever asked what came of it, once it is known whether it is kept.
+type Telling = Box<dyn FnOnce(Result<(), StoreError>)>;
+
 impl Sqlite {
     /// Opens a file, or makes it.
     ///
@@ -190,7 +193,7 @@ impl File {
     /// Does several things in one transaction, and answers when it is kept.
     fn carry_out(&mut self, jobs: Vec<Job>) {
         let path = self.path.clone();
-        let mut answers: Vec<Box<dyn FnOnce(Result<(), StoreError>)>> = Vec::with_capacity(jobs.len());
+        let mut answers: Vec<Telling> = Vec::with_capacity(jobs.len());
         let done = self.connection.transaction().and_then(|mut transaction| {
             for job in jobs {
                 answers.push(job.carry_out(&mut transaction, &path));
@@ -206,11 +209,7 @@ impl File {
 
 impl Job {
     /// Does one thing. What it came to is told once the transaction has ended.
-    fn carry_out(
-        self,
-        transaction: &mut Transaction<'_>,
-        path: &Path,
-    ) -> Box<dyn FnOnce(Result<(), StoreError>)> {
+    fn carry_out(self, transaction: &mut Transaction<'_>, path: &Path) -> Telling {
         match self {
             Job::Commit(job, answer) => later(answer, whole(transaction, path, |part| commit(part, &job))),
             Job::Entries(id, answer) => later(answer, whole(transaction, path, |part| entries(part, &id))),
@@ -235,10 +234,7 @@ fn whole<T>(
     Ok(result)
 }
 
-fn later<T: 'static>(
-    answer: Answer<T>,
-    result: Result<T, StoreError>,
-) -> Box<dyn FnOnce(Result<(), StoreError>)> {
+fn later<T: 'static>(answer: Answer<T>, result: Result<T, StoreError>) -> Telling {
     // Whoever asked may be gone.
     Box::new(move |kept| drop(answer.send(kept.and(result))))
 }

@@ -44,12 +44,13 @@ async fn conversation(test: &Test) -> Held {
     at_rest(&handle, &mut watcher).await;
     let state = handle.state().await.unwrap();
     let failed = state.turns.iter().any(|turn| turn.phase == Phase::Ended(TurnEnd::Failed));
+    let requests = requests.lock().unwrap().clone();
     Held {
         status: if failed { RunStatus::Failed } else { RunStatus::Completed },
         trace: handle.trace().await.unwrap(),
         turn_ids: state.turns.iter().map(|turn| turn.id.clone()).collect(),
-        requests: requests.lock().unwrap().clone(),
-        memory: memory(&*store, &agent).await,
+        requests,
+        memory: memory(&store, &agent).await,
     }
 }
 

@@ -57,7 +57,7 @@ pub fn news(state: &State, messages: &[Message]) -> Result<News, Refusal> {
         }
         return Ok(news);
     }
-    let before = news.earlier.as_ref().map_or(0, |entry| how_many(entry));
+    let before = news.earlier.as_ref().map_or(0, how_many);
     let mut rest = messages.get(before..).unwrap_or_default();
     if messages.is_empty() {
         return Ok(news);
