@@ -98,7 +98,7 @@ pub struct Live {
 }
 
 /// Where conversations are kept while they are measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kept {
     /// In this process.
     InMemory,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use clap::Parser;
@@ -15,6 +15,10 @@ struct Args {
     /// Little of everything: shows that everything works, not how fast it is.
     #[arg(long)]
     quick: bool,
+    /// Measure only memory, and only with this store. What one measurement leaves free the next one would use, so each
+    /// has a process of its own.
+    #[arg(long, hide = true)]
+    idle: Option<Kept>,
 }
 
 fn main() -> ExitCode {
@@ -33,6 +37,11 @@ fn run(args: &Args) -> Result<(), Failure> {
     }
     let (time, turns, conversations) =
         if args.quick { (Duration::from_millis(50), 2, 100) } else { (Duration::from_secs(2), 20, 5_000) };
+    if let Some(kept) = args.idle {
+        let measured = runtime::idle(conversations, kept)?;
+        println!("{:.1} {:.1}", measured.held / 1024.0, measured.left / 1024.0);
+        return Ok(());
+    }
     println!("simulated driver, one thread            turns/s    model alone");
     for measured in runtime::simulated(time)? {
         println!("  {:<34} {:>10.0} {:>14.0}", measured.what, measured.turns, measured.model);
@@ -47,9 +56,15 @@ fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     println!("\nidle conversation after one turn         held (KiB)  not held (KiB)");
-    for (kept, name) in [(Kept::InMemory, "kept in memory"), (Kept::InFile, "kept in SQLite")] {
-        let measured = runtime::idle(conversations, kept)?;
-        println!("  {name:<38} {:>10.1} {:>15.1}", measured.held / 1024.0, measured.left / 1024.0);
+    for (kept, name) in [("in-memory", "kept in memory"), ("in-file", "kept in SQLite")] {
+        let mut own = Command::new(std::env::current_exe()?);
+        own.args(["--idle", kept]).args(args.quick.then_some("--quick"));
+        let printed = own.stderr(Stdio::inherit()).output()?;
+        let printed = String::from_utf8(printed.stdout)?;
+        let Some((held, left)) = printed.trim().split_once(' ') else {
+            return Err(format!("the measurement of {name} printed {printed:?}").into());
+        };
+        println!("  {name:<38} {held:>10} {left:>15}");
     }
     Ok(())
 }
