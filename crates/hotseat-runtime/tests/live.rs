@@ -262,18 +262,26 @@ async fn a_conversation_belongs_to_one_agent_that_is_still_the_same() {
     assert_eq!(other.loaded(), 0);
 }
 
-/// A store whose commits fail from some entry on.
-struct Failing {
+/// A store that remembers what it was given, and fails from some entry on.
+struct Observed {
     store: InMemory,
-    from: u64,
+    commits: Mutex<Vec<Commit>>,
+    fails_from: u64,
 }
 
-impl Store for Failing {
+impl Observed {
+    fn failing_from(fails_from: u64) -> Self {
+        Observed { store: InMemory::default(), commits: Mutex::default(), fails_from }
+    }
+}
+
+impl Store for Observed {
     fn commit(&self, commit: Commit) -> Pending<()> {
-        if commit.number >= self.from {
+        if commit.number >= self.fails_from {
             let error = StoreError { message: "the disk is full".to_string() };
             return Box::pin(std::future::ready(Err(error)));
         }
+        self.commits.lock().unwrap().push(commit.clone());
         self.store.commit(commit)
     }
 
@@ -297,7 +305,7 @@ impl Store for Failing {
 #[tokio::test]
 async fn what_cannot_be_kept_is_not_done_and_everybody_is_told() {
     let model = Gated::default();
-    let store = Failing { store: InMemory::default(), from: 2 };
+    let store = Observed::failing_from(2);
     let (host, agent) = host(&persona("P"), model.clone(), stored(store));
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     let mut watcher = handle.watch();
@@ -310,36 +318,6 @@ async fn what_cannot_be_kept_is_not_done_and_everybody_is_told() {
     drop((handle, watcher));
     let again = host.conversation(&"c1".into(), &agent).await.unwrap();
     assert_eq!(again.state().await.unwrap().turns.len(), 0);
-}
-
-/// A store that remembers what it was given.
-#[derive(Default)]
-struct Logged {
-    store: InMemory,
-    commits: Mutex<Vec<Commit>>,
-}
-
-impl Store for Logged {
-    fn commit(&self, commit: Commit) -> Pending<()> {
-        self.commits.lock().unwrap().push(commit.clone());
-        self.store.commit(commit)
-    }
-
-    fn entries(&self, conversation: &ConversationId) -> Pending<Vec<Kept>> {
-        self.store.entries(conversation)
-    }
-
-    fn records(&self, conversation: &ConversationId) -> Pending<Vec<Record>> {
-        self.store.records(conversation)
-    }
-
-    fn conversations(&self) -> Pending<Vec<ConversationId>> {
-        self.store.conversations()
-    }
-
-    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> Pending<Recalled> {
-        self.store.remember(agent, usage, timestamp)
-    }
 }
 
 /// Every conversation of the foundation tests is broken off after each of its entries and goes on from there.
@@ -375,7 +353,7 @@ fn a_conversation_goes_on_after_a_restart_at_any_entry() {
 
 /// Holds what is left of a conversation of which this is kept; gives everything that is kept in the end.
 async fn held_from(test: &kit::Test, known: &[Commit]) -> Vec<Commit> {
-    let store = Arc::new(Logged::default());
+    let store = Arc::new(Observed::failing_from(u64::MAX));
     for commit in known {
         store.commit(commit.clone()).await.unwrap();
     }

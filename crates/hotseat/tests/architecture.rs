@@ -57,7 +57,8 @@ fn the_arrows_between_the_folders_are_those_of_the_map() {
 
 #[test]
 fn only_the_binary_prints_reads_the_environment_and_exits() {
-    for root in ["src", "../hotseat-document/src", "../hotseat-trace/src"] {
+    let others = ["document", "model", "runtime", "trace"].map(|name| format!("../hotseat-{name}/src"));
+    for root in others.iter().map(String::as_str).chain(["src"]) {
         let mut stack = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(root)];
         while let Some(path) = stack.pop() {
             if path.is_dir() {

@@ -35,8 +35,6 @@ pub struct WorkContext {
     pub attempt: u32,
     /// How many agents have called each other on the way here.
     pub depth: u32,
-    /// What made-up values depend on.
-    pub seed: u64,
 }
 
 /// Something that has happened to a run.

@@ -366,7 +366,7 @@ impl TaskRun {
     }
 
     fn random(&self, mock: &Mock, step: &Step) -> Random {
-        Random::of(self.context.seed ^ mock.seed, &format!("{} {}", self.context.run, step.name))
+        Random::of(mock.seed, &format!("{} {}", self.context.run, step.name))
     }
 
     fn mock_result(&self, mock: &Mock, input: &Value, random: &mut Random) -> Result<Value, Failure> {

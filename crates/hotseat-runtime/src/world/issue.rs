@@ -90,7 +90,7 @@ impl World {
     ) -> WorkContext {
         let held = self.conversations.get(id).and_then(|machine| machine.state().turn(turn));
         let depth = held.map_or(0, |turn| turn.depth);
-        WorkContext { run, turn: Some(turn.clone()), agent, origin, attempt, depth, seed: 0 }
+        WorkContext { run, turn: Some(turn.clone()), agent, origin, attempt, depth }
     }
 
     /// Stops a run with everything it has started, or the turns of the conversation of that name.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use hotseat_model::script::Rule;
 use hotseat_runtime::definition::persona;
 use hotseat_runtime::live::HostOptions;
@@ -19,6 +19,18 @@ async fn yes() -> Served {
 fn hello() -> String {
     json!({"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "hi"}]})
         .to_string()
+}
+
+/// What arrives of an answer up to these words.
+async fn until<B: AsRef<[u8]>, E: std::fmt::Debug>(
+    pieces: &mut (impl Stream<Item = Result<B, E>> + Unpin),
+    words: &str,
+) -> String {
+    let mut seen = String::new();
+    while !seen.contains(words) {
+        seen.push_str(std::str::from_utf8(pieces.next().await.unwrap().unwrap().as_ref()).unwrap());
+    }
+    seen
 }
 
 #[tokio::test]
@@ -114,12 +126,9 @@ async fn pieces_arrive_as_they_are_said() {
     let mut client = Client::new(&served, "t");
     client.user("hi");
     let body = client.body(None);
-    let mut pieces = served.post("/", &body).await.bytes_stream();
+    let mut pieces = Box::pin(served.post("/", &body).await.bytes_stream());
     teller.tell([Piece::Say("Hel")]);
-    let mut seen = String::new();
-    while !seen.contains("\"Hel\"") {
-        seen.push_str(std::str::from_utf8(&pieces.next().await.unwrap().unwrap()).unwrap());
-    }
+    let mut seen = until(&mut pieces, "\"Hel\"").await;
     teller.tell([Piece::Say("lo"), Piece::Done]);
     while let Some(piece) = pieces.next().await {
         seen.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
@@ -152,12 +161,9 @@ async fn a_client_that_goes_away_gives_its_turn_up() {
     let mut client = Client::new(&served, "t");
     client.user("hi");
     let body = client.body(None);
-    let mut pieces = served.post("/", &body).await.bytes_stream();
+    let mut pieces = Box::pin(served.post("/", &body).await.bytes_stream());
     teller.tell([Piece::Say("Hel")]);
-    let mut seen = String::new();
-    while !seen.contains("\"Hel\"") {
-        seen.push_str(std::str::from_utf8(&pieces.next().await.unwrap().unwrap()).unwrap());
-    }
+    until(&mut pieces, "\"Hel\"").await;
     let listeners = teller.listeners();
     drop(pieces);
     // The connection is closed, and with it the call of the model.
