@@ -71,8 +71,9 @@ impl<'a> Telling<'a> {
         self.recorder.emit(AgentRunFailed { turn_id: self.turn_id.clone(), error: error.clone() });
     }
 
-    /// Records a message that began at `started`. An empty one is none.
-    pub(super) fn message(&mut self, content: String, started: Option<Offset>, has_tool_use: bool) {
+    /// Records a message that began at `started`, and whether it called tools too, where that is known. An empty one is
+    /// none.
+    pub(super) fn message(&mut self, content: String, started: Option<Offset>, has_tool_use: Option<bool>) {
         if content.is_empty() {
             return;
         }
@@ -119,6 +120,7 @@ impl<'a> Telling<'a> {
             started_us: started,
             origin: Origin::Stream,
             subagent: None,
+            message_id: None,
         });
         tool_call_id
     }

@@ -594,6 +594,11 @@ pub static TEXT: Shape = Shape {
     fields: &[
         Field::optional("must_match", PATTERNS, "Each of these fits."),
         Field::optional("must_not_match", PATTERNS, "None of these fits."),
+        Field::optional(
+            "beside_calls",
+            Kind::Choice(&["forbid"]),
+            "`forbid`: no message says something and calls tools too. Where an agent does not tell which message makes a call, that cannot be judged and does not hold.",
+        ),
     ],
 };
 

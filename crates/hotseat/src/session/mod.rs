@@ -293,9 +293,15 @@ async fn say(
     });
     let text = words(&turn.content);
     let content = text.clone();
-    recorder.emit(UserMessage { turn_id: turn_id.clone(), message_id: message_id.clone(), content });
-    for attached in media(&turn.content) {
-        let message = format!("attached: {}", attached.shown());
+    let attachments: Vec<String> = media(&turn.content).map(Media::shown).collect();
+    recorder.emit(UserMessage {
+        turn_id: turn_id.clone(),
+        message_id: message_id.clone(),
+        content,
+        attachments: attachments.clone(),
+    });
+    for attached in attachments {
+        let message = format!("attached: {attached}");
         recorder.emit(Note { turn_id: turn_id.clone(), message, event: None });
     }
     let input = Input {
