@@ -64,7 +64,13 @@ pub fn load(args: &SelectArgs, world: &World) -> Result<(Project, Plan), Exit> {
         }
     };
     let project = find_project(args, world).and_then(|mut project| match &args.agent {
-        Some(name) => project.choose(name).map(|()| project).map_err(|mistake| vec![mistake]),
+        Some(name) => match name.strip_prefix("replay:") {
+            Some(from) => project
+                .replay(from, &world.folder)
+                .map(|()| project)
+                .map_err(|mistakes| mistakes.into_iter().collect()),
+            None => project.choose(name).map(|()| project).map_err(|mistake| vec![mistake]),
+        },
         None => Ok(project),
     });
     let project = project.map_err(|mistakes| {

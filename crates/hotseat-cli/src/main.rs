@@ -2,6 +2,7 @@
 
 mod args;
 mod exit;
+mod import;
 mod init;
 mod list;
 mod schema;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Init(args) => init::run(&args, &world),
         Command::Schema(args) => schema::run(args, &world),
         Command::Serve(args) => serve::run(&args, &world),
+        Command::Import(args) => import::run(args, &world),
     };
     exit.into()
 }

@@ -4,6 +4,7 @@ use hotseat::cases::shape::CASE;
 use hotseat::config::shape::PROJECT;
 use hotseat::document::{Shape, json_schema, reference_markdown};
 use hotseat::model::script::SCRIPT;
+use hotseat::recording::RECORDING;
 use hotseat::runtime::files::{AGENT, TASK, WORKFLOW};
 
 use crate::args::{SchemaArgs, SchemaOf};
@@ -48,6 +49,12 @@ fn file(of: SchemaOf) -> File {
             title: "Hotseat workflow",
             id: "urn:hotseat:workflow",
             page: "workflow files",
+        },
+        SchemaOf::Recording => File {
+            shape: &RECORDING,
+            title: "Hotseat recording",
+            id: "urn:hotseat:recording",
+            page: "recordings",
         },
         SchemaOf::Script => File {
             shape: &SCRIPT,

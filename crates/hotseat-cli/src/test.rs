@@ -7,8 +7,10 @@ use std::sync::Arc;
 use hotseat::adapters::http::Http;
 use hotseat::config::{Project, StartedAgent};
 use hotseat::document::Diagnostic;
-use hotseat::report::{self, Console, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count};
-use hotseat::run::{Control, Options, Outside, Plan, RunEvent, Started, Summary, execute};
+use hotseat::report::{
+    self, Console, Format, GitHub, Look, NotWritable, Recordings, Reporter, TraceLines, count,
+};
+use hotseat::run::{Control, Keep, Options, Outside, Plan, RunEvent, Started, Summary, execute};
 use hotseat::session::wall_millis;
 use tokio::sync::watch;
 
@@ -34,8 +36,12 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
     }
     let project = Arc::new(project);
     let http = Arc::new(Http::default());
-    let keep_events = args.trace.is_some();
-    let outside = Outside::new(project.clone(), plan.agents(), http.clone(), args.timeout, keep_events);
+    let keep = match (&args.trace, &args.record) {
+        (Some(_), _) => Keep::Raw,
+        (None, Some(_)) => Keep::Events,
+        (None, None) => Keep::Nothing,
+    };
+    let outside = Outside::new(project.clone(), plan.agents(), http.clone(), args.timeout, keep);
     let outside = match outside {
         Ok(outside) => Arc::new(outside),
         Err(mistakes) => {
@@ -54,7 +60,7 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             .print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; nobody was contacted"));
     }
 
-    let mut reporters = match reporters(&args, world, target_shown(&plan, &outside)) {
+    let mut reporters = match reporters(&args, world, &project, target_shown(&plan, &outside)) {
         Ok(reporters) => reporters,
         Err(error) => {
             world.complain_of(error.to_string());
@@ -211,7 +217,12 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-fn reporters(args: &TestArgs, world: &World, target: String) -> Result<Reporters, NotWritable> {
+fn reporters(
+    args: &TestArgs,
+    world: &World,
+    project: &Project,
+    target: String,
+) -> Result<Reporters, NotWritable> {
     let look = Look {
         color: world.color(),
         width: world.width(),
@@ -231,6 +242,12 @@ fn reporters(args: &TestArgs, world: &World, target: String) -> Result<Reporters
     if let Some(path) = &args.trace {
         let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
         all.push((path.display().to_string(), Box::new(TraceLines::new(file))));
+    }
+    if let Some(path) = &args.record {
+        let folder = world.folder.join(path);
+        let recordings =
+            Recordings::open(folder, project.root.clone()).map_err(|error| NotWritable::new(path, error))?;
+        all.push((format!("recordings in {}", path.display()), Box::new(recordings)));
     }
     if world.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
         let workspace = world.environment.get("GITHUB_WORKSPACE").map(Into::into);

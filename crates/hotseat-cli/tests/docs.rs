@@ -240,6 +240,8 @@ fn the_schemas_and_reference_pages_are_up_to_date() {
         (&["schema", "task"][..], "schema/task.schema.json"),
         (&["schema", "workflow"][..], "schema/workflow.schema.json"),
         (&["schema", "script"][..], "schema/script.schema.json"),
+        (&["schema", "recording"][..], "schema/recording.schema.json"),
+        (&["schema", "recording", "--markdown"][..], "docs/reference/recording.md"),
         (&["schema", "suite", "--markdown"][..], "docs/reference/suite.md"),
         (&["schema", "project", "--markdown"][..], "docs/reference/project.md"),
         (&["schema", "agent", "--markdown"][..], "docs/reference/agent.md"),

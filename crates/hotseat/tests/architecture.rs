@@ -7,11 +7,13 @@ use std::path::Path;
 const ARROWS: &[(&str, &[&str])] = &[
     ("checks", &[]),
     ("session", &["adapters", "cases", "checks", "process"]),
-    ("adapters", &["process", "session"]),
+    ("adapters", &["process", "recording", "session"]),
     ("cases", &["checks", "session"]),
-    ("config", &["adapters", "cases", "process", "session"]),
+    ("config", &["adapters", "cases", "process", "recording", "session"]),
+    ("import", &["cases", "recording", "session"]),
+    ("recording", &[]),
     ("run", &["adapters", "cases", "checks", "config", "session"]),
-    ("report", &["run", "session"]),
+    ("report", &["recording", "run", "session"]),
 ];
 
 fn uses(folder: &Path, found: &mut Vec<String>) {

@@ -10,6 +10,7 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
+pub(super) use crate::session::output_of_text;
 use crate::session::{Recorder, ToolReply};
 
 /// Records what an agent says and does in one turn.
@@ -210,14 +211,6 @@ impl Arguments {
             Arguments::Json(value) => value.clone(),
             Arguments::Broken(text) => Value::String(text.clone()),
         }
-    }
-}
-
-/// A result that was received as text: JSON where it is an object or a list, otherwise the text as it is.
-pub(super) fn output_of_text(text: String) -> Value {
-    match serde_json::from_str(&text) {
-        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
-        Ok(_) | Err(_) => Value::String(text),
     }
 }
 

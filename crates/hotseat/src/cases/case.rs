@@ -142,6 +142,13 @@ pub struct Inherited {
 }
 
 impl Case {
+    /// Everything that is asserted and measured in it.
+    pub fn every_check(&self) -> impl Iterator<Item = &Check> {
+        let of_turns = self.turns.iter().flat_map(|turn| &turn.checks);
+        let of_checkpoints = self.checkpoints.iter().flat_map(|checkpoint| &checkpoint.checks);
+        self.checks.iter().chain(&self.final_checks).chain(of_turns).chain(of_checkpoints)
+    }
+
     /// Decodes a case from a document. Variables that only its hooks can give stay as they are written.
     ///
     /// # Errors

@@ -21,4 +21,4 @@ pub use checkpoints::Checkpoint;
 pub use limits::millis;
 pub use script::{client_tools, interrupt_answers};
 pub use suite::{Decoding, Suite};
-pub use variables::{Environment, Variables, interpolate, references};
+pub use variables::{Environment, Variables, interpolate, literal, references};

@@ -8,7 +8,9 @@ use std::time::Duration;
 use super::shape::TARGET;
 use super::start::Start;
 use super::target::{BoundTarget, Kind};
-use crate::cases::{Block, Case, Environment, Inherited, Variables, interpolate, millis, references};
+use crate::cases::{
+    Block, Case, Environment, Inherited, Variables, interpolate, literal, millis, references,
+};
 use crate::session::{Redactor, Timeouts};
 use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
 
@@ -70,7 +72,10 @@ impl Agent {
         if unset.is_empty() && !says_variable(&filled) {
             BoundTarget::read(&map, root, environment, mistakes);
         }
-        let limit = |key: &str, default: u64| map.integer(key).map_or(Duration::from_millis(default), millis);
+        let limit = |key: &str, default: u64| {
+            let given = shape.field(key).and_then(|_| map.integer(key));
+            given.map_or(Duration::from_millis(default), millis)
+        };
         Agent {
             name: name.map(Arc::from),
             folder: map.text("folder").map(|folder| root.join(folder)),
@@ -88,6 +93,34 @@ impl Agent {
             source: source.clone(),
             node: node.clone(),
         }
+    }
+
+    /// This agent with what is asserted of it and the tools that it is offered, but served from recordings. `root` is the
+    /// folder that `from` starts from.
+    pub(super) fn replayed(
+        &self,
+        from: &str,
+        root: &Path,
+        environment: &Environment,
+        mistakes: &mut Diagnostics,
+    ) -> Agent {
+        let mut node = replay_node(from);
+        if let (Value::Map(entries), Value::Map(own)) = (&mut node.value, &self.node.value) {
+            entries.extend(own.iter().filter(|entry| KEPT_IN_REPLAY.contains(&&*entry.key.text)).cloned());
+        }
+        let name = self.name.as_deref();
+        let agent = Agent::read(name, &node, &self.source, root, environment, mistakes);
+        Agent { folder: self.folder.clone(), ..agent }
+    }
+
+    /// An agent that serves recordings, and of which nothing is asserted.
+    pub(super) fn of_recordings(
+        from: &str,
+        root: &Path,
+        environment: &Environment,
+        mistakes: &mut Diagnostics,
+    ) -> Agent {
+        Agent::read(None, &replay_node(from), &Source::new("-n", "", 1), root, environment, mistakes)
     }
 
     /// What keeps it from being used.
@@ -129,6 +162,15 @@ impl Agent {
         let help = "an agent that is reached by a template is told what the template says, for instance `{{conversation_id}}` for `threadId`";
         Some(Diagnostic::new(message).at(case.place.clone()).help(help))
     }
+}
+
+/// The settings of an agent that hold for its recordings too.
+const KEPT_IN_REPLAY: [&str; 4] = ["tools", "timeout_ms", "assert", "turn_assert"];
+
+/// What would be written for an agent that serves recordings.
+fn replay_node(from: &str) -> Node {
+    // A path may hold what looks like a variable.
+    serde_json::json!({"type": "replay", "from": literal(from)}).into()
 }
 
 /// Whether texts below a node have variables that are still to be filled in.

@@ -8,6 +8,7 @@ use super::agent::Agent;
 use super::shape::PROJECT;
 use super::target::is_secret;
 use crate::cases::{Decoding, Environment, Inherited, Variables, interpolate, references};
+use crate::recording::suite_name;
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, nearest, yaml};
 
@@ -151,6 +152,34 @@ impl Project {
     pub fn choose(&mut self, name: &str) -> Result<(), Diagnostic> {
         self.chosen = Some(find_agent(&self.agents, name)?);
         Ok(())
+    }
+
+    /// Serves recordings in place of every agent. What the project asserts of its agents holds still, and they are offered
+    /// the tools that they are offered; suites without an agent are served too. `from` starts from `folder`.
+    ///
+    /// # Errors
+    /// When there are no recordings.
+    pub fn replay(&mut self, from: &str, folder: &Path) -> Result<(), Diagnostics> {
+        super::target::find_recordings(&folder.join(from), from)?;
+        let mut mistakes = Diagnostics::new();
+        let mut replayed =
+            |agent: &Arc<Agent>| Arc::new(agent.replayed(from, folder, &self.environment, &mut mistakes));
+        let agents: Vec<Arc<Agent>> = self.agents.iter().map(&mut replayed).collect();
+        let target = self.target.as_ref().map(|target| {
+            // One that is named is the same agent.
+            let named = self.agents.iter().position(|agent| Arc::ptr_eq(agent, target));
+            named.map_or_else(|| replayed(target), |place| agents[place].clone())
+        });
+        let plain = || Arc::new(Agent::of_recordings(from, folder, &self.environment, &mut mistakes));
+        self.target = Some(target.unwrap_or_else(plain));
+        self.agents = agents;
+        self.chosen = None;
+        if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    }
+
+    /// What a suite is called in recordings.
+    pub fn suite_name(&self, suite: &Path) -> String {
+        suite_name(&self.root, suite)
     }
 
     /// The agent that a suite tests: the chosen one, else the one in whose folder it lies, else the target.

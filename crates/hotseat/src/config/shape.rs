@@ -43,7 +43,7 @@ pub static PROJECT: Shape = Shape {
 /// An agent and how it is reached.
 pub static TARGET: Tagged = Tagged {
     key: "type",
-    shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET, &EMBEDDED_TARGET],
+    shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET, &EMBEDDED_TARGET, &REPLAY_TARGET],
     untagged: None,
 };
 
@@ -315,6 +315,31 @@ pub static EMBEDDED_TARGET: Shape = Shape {
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,
+        FOLDER,
+        ASSERTED,
+        TURN_ASSERTED,
+    ],
+};
+
+/// An agent that does again what it once did.
+pub static REPLAY_TARGET: Shape = Shape {
+    name: "ReplayTarget",
+    doc: "An agent that does again what it did when it was recorded: no model, no network.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["replay"]), "How the agent is reached."),
+        Field::required(
+            "from",
+            Kind::NonEmptyText,
+            "The folder of the recordings, or one recording that serves every case. Relative to the project file.",
+        ),
+        Field::optional(
+            "match",
+            Kind::Choice(&["exact", "position"]),
+            "`exact`: what the user says, and what the test answers to tools and interrupts, has to be as it was recorded. `position`: only the place of a turn in the conversation counts.",
+        )
+        .default("exact"),
+        TOOLS,
+        TIMEOUT,
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,

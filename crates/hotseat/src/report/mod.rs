@@ -6,6 +6,7 @@ mod json;
 mod jsonl;
 mod junit;
 mod record;
+mod recordings;
 mod spool;
 mod trace;
 mod words;
@@ -20,6 +21,7 @@ pub use github::GitHub;
 pub use json::Json;
 pub use jsonl::JsonLines;
 pub use junit::JUnit;
+pub use recordings::Recordings;
 pub use trace::TraceLines;
 pub use words::{count, duration, one_line};
 

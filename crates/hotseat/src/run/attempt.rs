@@ -25,12 +25,23 @@ pub struct Outside {
     pub project: Arc<Project>,
     /// How long all turns of a case may take where it does not say so.
     pub case_timeout: Option<Duration>,
-    /// Whether attempts keep their events.
-    pub keep_events: bool,
+    /// What attempts keep of their events.
+    pub keep: Keep,
     /// What agents are reached with.
     means: Means,
     /// The agents that are the same for every case, with what takes their secrets out.
     bound: Vec<(Arc<Agent>, BoundTarget, Redactor)>,
+}
+
+/// What attempts keep of the events of their conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing but what they amount to.
+    Nothing,
+    /// The events.
+    Events,
+    /// The events, and what was received as it was received.
+    Raw,
 }
 
 /// An attempt and what it came to.
@@ -66,11 +77,11 @@ impl Outside {
         agents: impl Iterator<Item = &'a Arc<Agent>>,
         http: Arc<Http>,
         case_timeout: Option<Duration>,
-        keep_events: bool,
+        keep: Keep,
     ) -> Result<Self, Diagnostics> {
         let environment = project.environment().clone();
-        let means = Means { http, environment, keep_raw: keep_events };
-        let mut outside = Outside { project, case_timeout, keep_events, means, bound: Vec::new() };
+        let means = Means { http, environment, keep_raw: keep == Keep::Raw };
+        let mut outside = Outside { project, case_timeout, keep, means, bound: Vec::new() };
         for agent in agents.filter(|agent| !agent.varies) {
             let (target, redactor) = outside.bind(agent, &BTreeMap::new())?;
             outside.bound.push((agent.clone(), target, redactor));
@@ -130,10 +141,11 @@ pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
         None => match prepare(&attempt.selected, outside).await {
             Err(failure) => attempt.verdict = Verdict::failed(failure),
             Ok((case, target, redactor, timeouts)) => {
-                let target = target.for_case(&case.target);
+                let suite = outside.project.suite_name(&attempt.selected.suite.path);
+                let target = target.for_case(&case.target).named(suite, &attempt.selected.case.id);
                 let script = TurnScript::new(target.tools);
                 let mut agent = target.target.open(&outside.means);
-                let recorder = Recorder::new(redactor.clone(), outside.keep_events);
+                let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing);
                 let mut held = hold(&case, &mut *agent, script, timeouts, recorder).await;
                 agent.close().await;
                 add_last_words(&mut held, &*agent, &redactor);

@@ -4,6 +4,6 @@ mod attempt;
 mod dispatcher;
 mod plan;
 
-pub use attempt::{Attempt, Outside};
+pub use attempt::{Attempt, Keep, Outside};
 pub use dispatcher::{Control, Options, RunEvent, Started, Summary, execute};
 pub use plan::{Plan, Selected, Selection};

@@ -27,6 +27,7 @@ pub use hook::run_hook;
 pub use next::{Next, OnMissingInput, Sources};
 pub use recorder::Recorder;
 pub use redact::Redactor;
+pub(crate) use script::output_of_text;
 pub use script::{
     AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript,
 };
@@ -126,7 +127,8 @@ pub async fn hold(
             break;
         }
         script.begin_turn(&turn.resume);
-        let (deadline, cause) = deadline(case, turn, timeouts, started);
+        let skipped = recorder.skipped();
+        let (deadline, cause) = deadline(case, turn, timeouts, Passed { started, skipped });
         let limits = Limits { deadline, idle: timeouts.idle };
         let said = say(index, turn, agent, &mut script, limits, &mut recorder).await;
         limit = cause.limit().filter(|_| matches!(said, Err(TurnError::Deadline)));
@@ -210,7 +212,14 @@ fn begin(case: &Case, agent: &mut dyn AgentSession) -> Result<(), Failure> {
     if case.turns.iter().any(|turn| turn.options.is_some()) && !carries.options {
         return cannot("`options`");
     }
-    agent.remember(&case.opening.messages)
+    agent.remember(&case.opening.messages)?;
+    if !agent.keeps_time() && case.every_check().any(Check::is_about_time) {
+        let message =
+            "the times of this conversation are not known, so nothing that asserts time can be judged";
+        let help = "leave `timing` out, or record the agent itself with `hotseat test --record`";
+        return Err(Failure::new(FailureKind::TestError, message).with_detail(help));
+    }
+    Ok(())
 }
 
 /// What comes behind a turn that went well.
@@ -389,8 +398,23 @@ fn in_words(error: &ErrorInfo) -> String {
     }
 }
 
+/// What has passed of a conversation.
+#[derive(Clone, Copy)]
+struct Passed {
+    started: Instant,
+    /// How much of it nobody has waited for.
+    skipped: Duration,
+}
+
+impl Passed {
+    /// When a limit on the whole conversation is over.
+    fn end_of(self, limit: Duration) -> Instant {
+        self.started + limit.saturating_sub(self.skipped)
+    }
+}
+
 /// When a turn is given up, and on whose account: the nearest of all limits that concern it.
-fn deadline(case: &Case, turn: &Turn, timeouts: Timeouts, started: Instant) -> (Instant, GivenUp) {
+fn deadline(case: &Case, turn: &Turn, timeouts: Timeouts, passed: Passed) -> (Instant, GivenUp) {
     let now = Instant::now();
     let limit = turn.timeout.unwrap_or(timeouts.turn);
     let mut nearest = (now + limit, GivenUp::Turn(limit));
@@ -400,7 +424,7 @@ fn deadline(case: &Case, turn: &Turn, timeouts: Timeouts, started: Instant) -> (
         }
     };
     if let Some(limit) = case.timeout.or(timeouts.case) {
-        consider(started + limit, GivenUp::Case(limit));
+        consider(passed.end_of(limit), GivenUp::Case(limit));
     }
     // One millisecond more, so that the time that was taken is really more than the limit.
     let over = |limit: Duration| limit + Duration::from_millis(1);
@@ -408,7 +432,7 @@ fn deadline(case: &Case, turn: &Turn, timeouts: Timeouts, started: Instant) -> (
         consider(now + over(limit), GivenUp::Check);
     }
     for limit in case.checks.iter().filter_map(Check::time_limit) {
-        consider(started + over(limit), GivenUp::Check);
+        consider(passed.end_of(over(limit)), GivenUp::Check);
     }
     nearest
 }

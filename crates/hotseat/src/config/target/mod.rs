@@ -6,6 +6,7 @@ mod embedded;
 mod http;
 mod openai;
 mod parts;
+mod replay;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,13 +15,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::adapters::http::{Http, without_credentials};
+use crate::adapters::replay::CaseName;
 use crate::adapters::template::{Placeholder, placeholders};
 use crate::adapters::{self, AgentSession};
 use crate::cases::{CaseTarget, client_tools};
 use crate::session::ClientTool;
 use hotseat_document::{Diagnostics, Map, Node, Shape, Value as NodeValue};
 
-use super::shape::{AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET};
+use super::shape::{
+    AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET, REPLAY_TARGET,
+};
+
+pub(super) use replay::find as find_recordings;
 
 /// A target with its variables filled in.
 #[derive(Debug, Clone)]
@@ -46,6 +52,8 @@ pub enum Target {
     Command(adapters::command::Target),
     /// In this process.
     Embedded(adapters::embedded::Target),
+    /// By what it once did.
+    Replay(adapters::replay::Target),
 }
 
 /// The kinds of targets, as the shapes tell them apart.
@@ -56,6 +64,7 @@ pub(super) enum Kind {
     Http,
     Command,
     Embedded,
+    Replay,
 }
 
 /// What a case can tell an agent, by the keys of the case.
@@ -80,6 +89,7 @@ impl Kind {
             (&HTTP_TARGET, Kind::Http),
             (&COMMAND_TARGET, Kind::Command),
             (&EMBEDDED_TARGET, Kind::Embedded),
+            (&REPLAY_TARGET, Kind::Replay),
         ];
         let known = kinds.into_iter().find(|(known, _)| std::ptr::eq(*known, shape));
         known.map_or(Kind::AgUi, |(_, kind)| kind)
@@ -101,7 +111,8 @@ impl Kind {
         ];
         let is_text = matches!(node.get("speaks").map(|speaks| &speaks.value), Some(NodeValue::String(speaks)) if speaks == "text");
         match self {
-            Kind::AgUi => EVERYTHING.to_vec(),
+            // Whatever a case gives, the agent was given when it was recorded.
+            Kind::AgUi | Kind::Replay => EVERYTHING.to_vec(),
             Kind::Command if !is_text => EVERYTHING.to_vec(),
             Kind::Http | Kind::Command => said(&all),
             Kind::OpenAi => [said(&[id]), vec!["forwardedProps", "tools"]].concat(),
@@ -149,6 +160,9 @@ impl BoundTarget {
                 });
                 (target, client_tools(map, "tools", mistakes))
             }
+            Kind::Replay => {
+                (replay::read(map, root, mistakes).map(Target::Replay), client_tools(map, "tools", mistakes))
+            }
         };
         let target = target?;
         secrets.extend(target.password().map(|password| ("endpoint password".to_string(), password)));
@@ -164,9 +178,19 @@ impl BoundTarget {
             Target::Http(target) => target.given = parts::given(case),
             Target::Command(target) => target.given = parts::given(case),
             Target::Embedded(target) => embedded::for_case(target, case),
+            Target::Replay(target) => target.conversation_id.clone_from(&case.thread_id),
         }
         self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
         self.tools.extend(case.tools.iter().cloned());
+        self
+    }
+
+    /// The target as it is for a case of this name: what serves recordings has to know which one is meant.
+    #[must_use]
+    pub fn named(mut self, suite: String, id: &str) -> Self {
+        if let Target::Replay(target) = &mut self.target {
+            target.case = Some(CaseName { suite, id: id.to_string() });
+        }
         self
     }
 
@@ -183,6 +207,7 @@ impl BoundTarget {
             },
             Target::Command(target) => format!("`{}`", target.command.join(" ")),
             Target::Embedded(target) => format!("{} (embedded)", target.agent.id),
+            Target::Replay(target) => format!("recordings in {}", target.shown),
         }
     }
 }
@@ -209,6 +234,7 @@ impl Target {
                 Box::new(adapters::command::Session::open(environment, http, target))
             }
             Target::Embedded(target) => Box::new(adapters::embedded::Session::open(http, target)),
+            Target::Replay(target) => Box::new(adapters::replay::Session::open(target)),
         }
     }
 
@@ -218,7 +244,7 @@ impl Target {
             Target::AgUi(target) => Some(target.endpoint.clone()),
             Target::OpenAi(target) => Some(target.endpoint.clone()),
             Target::Http(target) => reqwest::Url::parse(&target.endpoint).ok(),
-            Target::Command(_) | Target::Embedded(_) => None,
+            Target::Command(_) | Target::Embedded(_) | Target::Replay(_) => None,
         };
         url.and_then(|url| url.password().map(str::to_string))
     }
