@@ -8,6 +8,7 @@ use super::agent::{Agent, Surroundings};
 use super::shape::PROJECT;
 use super::target::is_secret;
 use crate::cases::{Decoding, Environment, Inherited, Variables, interpolate, references};
+use crate::checks::Reference;
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, nearest, yaml};
 use hotseat_model::Model;
@@ -33,6 +34,10 @@ pub struct Project {
     pub agents: Vec<Arc<Agent>>,
     /// The language models it names.
     connectors: Arc<Connectors>,
+    /// Who simulates users where cases do not say it.
+    pub simulator: Option<Reference>,
+    /// Who judges where cases do not say it.
+    pub judge: Option<Reference>,
     /// The agent that is tested where nothing else is said.
     target: Option<Arc<Agent>>,
     /// The agent that is tested whatever else is said.
@@ -62,6 +67,8 @@ impl Project {
             secrets: Vec::new(),
             agents: Vec::new(),
             connectors: Arc::default(),
+            simulator: None,
+            judge: None,
             target: None,
             chosen: None,
             nothing: Inherited::default(),
@@ -125,6 +132,12 @@ impl Project {
         let texts = |key: &str| -> Vec<String> {
             map.list(key).into_iter().flatten().filter_map(View::text).map(str::to_string).collect()
         };
+        let mut reference = |key: &str| {
+            let view = map.get(key)?;
+            let read = Reference::parse(view.text()?);
+            read.map_err(|words| mistakes.push(Diagnostic::new(words).at(view.place()))).ok()
+        };
+        let (simulator, judge) = (reference("simulator"), reference("judge"));
         let suites = texts("suites");
         let project = Project {
             root: root.to_path_buf(),
@@ -138,6 +151,8 @@ impl Project {
             secrets: texts("secrets"),
             agents,
             connectors,
+            simulator,
+            judge,
             target,
             chosen: None,
             nothing: Inherited::default(),
@@ -322,7 +337,7 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
 }
 
 /// The agent of a name.
-fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnostic> {
+pub(super) fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnostic> {
     if let Some(agent) = agents.iter().find(|agent| agent.name.as_deref() == Some(name)) {
         return Ok(agent.clone());
     }
