@@ -11,6 +11,7 @@ mod simulator;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hotseat_model::{Discard, Message as ModelMessage, Model, Position, Request};
@@ -44,8 +45,8 @@ pub struct Role {
 enum Who {
     /// As an agent.
     Agent(Opening),
-    /// As a model, with a prompt of ours.
-    Model(Arc<dyn Model>),
+    /// As a model, with a prompt of ours; and how often it was asked.
+    Model(Arc<dyn Model>, Arc<AtomicU32>),
 }
 
 /// Opens a conversation with an agent.
@@ -99,7 +100,12 @@ impl Role {
 
     /// A helper that is a model with a prompt of ours.
     pub fn model(shown: &Reference, model: Arc<dyn Model>, patience: Duration) -> Role {
-        Role { who: Who::Model(model), shown: shown.to_string().into(), patience, idle: patience }
+        Role {
+            who: Who::Model(model, Arc::default()),
+            shown: shown.to_string().into(),
+            patience,
+            idle: patience,
+        }
     }
 
     /// As it is shown to people.
@@ -124,7 +130,10 @@ impl Role {
                 let limits = Limits { deadline, idle: self.idle };
                 ask_agent(agent, script, question, limits).await
             }
-            Who::Model(model) => ask_model(&**model, question, deadline).await,
+            Who::Model(model, asked) => {
+                let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
+                ask_model(&**model, number, question, deadline).await
+            }
         };
         match answer {
             Ok(text) => Ok(Said { text, took: begun.elapsed() }),
@@ -188,9 +197,16 @@ async fn ask_agent(
     Ok(turn.and_then(|turn| turn.answer()).map(str::to_string).or_else(result).unwrap_or_default())
 }
 
-async fn ask_model(model: &dyn Model, question: Question, deadline: Instant) -> Result<String, Unanswered> {
+async fn ask_model(
+    model: &dyn Model,
+    number: u32,
+    question: Question,
+    deadline: Instant,
+) -> Result<String, Unanswered> {
     let request = Request {
         position: Position {
+            // Each question is a conversation of its own, with a name that is the same in every run.
+            conversation: format!("question-{number}"),
             turn: u32::try_from(question.turn).unwrap_or(u32::MAX),
             call: 1,
             ..Position::default()
