@@ -4,6 +4,7 @@ mod args;
 mod exit;
 mod import;
 mod init;
+mod keyboard;
 mod list;
 mod schema;
 mod serve;

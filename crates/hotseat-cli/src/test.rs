@@ -10,12 +10,13 @@ use hotseat::document::Diagnostic;
 use hotseat::report::{
     self, Console, Format, GitHub, Look, NotWritable, Recordings, Reporter, TraceLines, count,
 };
-use hotseat::run::{Control, Keep, Options, Outside, Plan, RunEvent, Started, Summary, execute};
-use hotseat::session::wall_millis;
+use hotseat::run::{Control, Keep, Options, Outside, Overrides, Plan, RunEvent, Started, Summary, execute};
+use hotseat::session::{OnMissingInput, Person, wall_millis};
 use tokio::sync::watch;
 
-use crate::args::TestArgs;
+use crate::args::{MissingInput, TestArgs};
 use crate::exit::Exit;
+use crate::keyboard::Keyboard;
 use crate::list::load;
 use crate::signals::Signals;
 use crate::world::World;
@@ -26,7 +27,7 @@ const PARALLEL: usize = 8;
 
 /// Runs the cases that are selected.
 pub fn run(args: TestArgs, world: &World) -> Exit {
-    let (project, plan) = match load(&args.select, world) {
+    let (project, plan) = match load(&args.select, args.simulator.as_ref(), world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -41,9 +42,13 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
         (None, Some(_)) => Keep::Events,
         (None, None) => Keep::Nothing,
     };
-    let outside = Outside::new(project.clone(), plan.agents(), http.clone(), args.timeout, keep);
+    let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep);
     let outside = match outside {
-        Ok(outside) => Arc::new(outside),
+        Ok(mut outside) => {
+            outside.overrides = overrides(&args);
+            outside.person = person(&args, world);
+            Arc::new(outside)
+        }
         Err(mistakes) => {
             world.complain(mistakes);
             return Exit::Usage;
@@ -67,7 +72,9 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             return Exit::Broken;
         }
     };
-    let parallel = args.parallel.or(project.parallel).unwrap_or(PARALLEL);
+    // Who is asked by several conversations at once would not know which of them to answer.
+    let unless_said = if args.interactive { 1 } else { PARALLEL };
+    let parallel = args.parallel.or(project.parallel).unwrap_or(unless_said);
     let options = Options { parallel, fail_fast: args.fail_fast };
     // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
     // more than it gains until thousands of turns end each second.
@@ -105,6 +112,26 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
     }
 }
 
+fn overrides(args: &TestArgs) -> Overrides {
+    Overrides {
+        on_missing_input: args.on_missing_input.map(|missing| match missing {
+            MissingInput::Skip => OnMissingInput::Skip,
+            MissingInput::Fail => OnMissingInput::Fail,
+            MissingInput::End => OnMissingInput::End,
+        }),
+        interactive: match (args.skip_interactive, args.interactive) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        },
+    }
+}
+
+/// The person at the keyboard, or whoever writes to standard input.
+fn person(args: &TestArgs, world: &World) -> Option<Arc<dyn Person>> {
+    (!args.skip_interactive).then(|| -> Arc<dyn Person> { Arc::new(Keyboard::new(world)) })
+}
+
 fn exit_of(summary: &Summary) -> Exit {
     match summary {
         summary if summary.interrupted => Exit::Interrupted,
@@ -125,7 +152,7 @@ async fn hold_all(
     reporters: &mut Reporters,
 ) -> Result<Summary, Vec<Diagnostic>> {
     let mut agents = Started::new();
-    for agent in plan.agents() {
+    for agent in plan.reached() {
         let Some(start) = &agent.start else { continue };
         let mut interrupted = control.clone();
         let (started_at, clock) = (wall_millis(), std::time::Instant::now());
@@ -226,7 +253,7 @@ fn reporters(
     let look = Look {
         color: world.color(),
         width: world.width(),
-        progress: world.progress(),
+        progress: world.progress() && !args.interactive,
         verbose: args.verbose,
     };
     let console = Console::new(io::stdout(), look, target);

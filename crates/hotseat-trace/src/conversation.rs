@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{ErrorInfo, Event, Millis, Offset, Origin, Payload};
+use crate::{ErrorInfo, Event, Millis, Offset, Origin, Payload, RoleAnswered};
 
 /// A conversation as far as its events tell.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +28,8 @@ pub struct Turn {
     pub id: Arc<str>,
     /// Its place in the conversation, from 1.
     pub number: usize,
+    /// Who gave the input: `hotseat` where it is written in the case, `simulator`, `person`; elsewhere the id of a user.
+    pub caller: Arc<str>,
     /// What the user said.
     pub user: Option<String>,
     /// What was attached to it, as it is called.
@@ -64,6 +66,8 @@ pub struct Turn {
     pub state: Option<Arc<Value>>,
     /// What its last run returned, where a protocol has that.
     pub result: Option<Value>,
+    /// What helpers said of the turn, or to begin it.
+    pub roles: Vec<RoleAnswered>,
 }
 
 /// What an agent said of whether it waits for an input of the user.
@@ -197,7 +201,7 @@ impl Conversation {
                     return;
                 }
                 let number = self.turns.len() + 1;
-                self.turns.push(Turn::begun(p.turn_id.clone(), number, at, wall));
+                self.turns.push(Turn::begun(p.turn_id.clone(), p.caller_id.clone(), number, at, wall));
             }
             Payload::TurnCompleted(p) => self.end_turn(&p.turn_id, TurnOutcome::Completed, at, wall),
             Payload::TurnFailed(p) => {
@@ -293,6 +297,7 @@ impl Conversation {
                     interrupt.answer = Some((p.status.clone(), p.payload.clone()));
                 }
             }),
+            Payload::RoleAnswered(p) => self.in_turn(&p.turn_id, |turn| turn.roles.push(p.clone())),
             Payload::Note(p) => self.in_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
             // The runtime's own workings; what matters of them is in the turns, messages and calls above.
             Payload::TurnWaiting(_)
@@ -408,10 +413,11 @@ impl Conversation {
 }
 
 impl Turn {
-    fn begun(id: Arc<str>, number: usize, started: Offset, started_at: Millis) -> Self {
+    fn begun(id: Arc<str>, caller: Arc<str>, number: usize, started: Offset, started_at: Millis) -> Self {
         Turn {
             id,
             number,
+            caller,
             user: None,
             attachments: Vec::new(),
             started,
@@ -430,6 +436,7 @@ impl Turn {
             notes: Vec::new(),
             state: None,
             result: None,
+            roles: Vec::new(),
         }
     }
 

@@ -36,6 +36,12 @@ pub enum FailureKind {
     NoInput,
     /// The conversation is over, and a checkpoint was not reached.
     MissingCheckpoints,
+    /// The conversation has gone on for as many turns as it may.
+    MaxTurns,
+    /// Whoever simulates the user could not be asked, or said nothing of use.
+    SimulatorError,
+    /// A judge could not be asked, or gave no judgement.
+    JudgeError,
     /// The run was cancelled before the case ended.
     Cancelled,
 }
@@ -53,6 +59,9 @@ impl FailureKind {
             FailureKind::TestError => "test_error",
             FailureKind::NoInput => "no_input",
             FailureKind::MissingCheckpoints => "missing_checkpoints",
+            FailureKind::MaxTurns => "max_turns",
+            FailureKind::SimulatorError => "simulator_error",
+            FailureKind::JudgeError => "judge_error",
             FailureKind::Cancelled => "cancelled",
         }
     }
@@ -64,7 +73,10 @@ impl FailureKind {
             | FailureKind::AgentError
             | FailureKind::ProtocolError
             | FailureKind::MissingCheckpoints
+            | FailureKind::MaxTurns
             | FailureKind::Timeout => Fault::Agent,
+            FailureKind::SimulatorError => Fault::Simulator,
+            FailureKind::JudgeError => Fault::Judge,
             FailureKind::Unreachable | FailureKind::Cancelled => Fault::Infrastructure,
             FailureKind::HookError | FailureKind::NoInput | FailureKind::TestError => Fault::Test,
         }
@@ -77,6 +89,10 @@ impl FailureKind {
 pub enum Fault {
     /// The agent under test.
     Agent,
+    /// Whoever simulates the user.
+    Simulator,
+    /// A judge.
+    Judge,
     /// The network, the machine, the person who pressed Ctrl-C.
     Infrastructure,
     /// The test or its hooks.

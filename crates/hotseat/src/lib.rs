@@ -7,7 +7,7 @@
 //! - [`config`]: the project file, the target, which suites are meant;
 //! - [`cases`]: documents become cases;
 //! - [`run`]: conversations are held side by side, results come out one by one;
-//! - [`session`]: one conversation; [`adapters`]: how the agent is reached;
+//! - [`session`]: one conversation; [`adapters`]: how the agent is reached; [`roles`]: helpers that are asked;
 //! - [`recording`]: what an agent did, in a file that can be served again;
 //! - [`import`]: conversations that others held become cases and recordings;
 //! - [`checks`]: assertions as data, deciding over the recorded trace;
@@ -24,5 +24,6 @@ pub use hotseat_runtime as runtime;
 mod process;
 pub mod recording;
 pub mod report;
+pub mod roles;
 pub mod run;
 pub mod session;

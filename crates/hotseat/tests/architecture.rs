@@ -6,13 +6,14 @@ use std::path::Path;
 /// What each folder may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("checks", &[]),
-    ("session", &["adapters", "cases", "checks", "process"]),
+    ("session", &["adapters", "cases", "checks", "process", "roles"]),
+    ("roles", &["adapters", "checks", "session"]),
     ("adapters", &["process", "recording", "session"]),
     ("cases", &["checks", "session"]),
-    ("config", &["adapters", "cases", "process", "recording", "session"]),
+    ("config", &["adapters", "cases", "checks", "process", "recording", "session"]),
     ("import", &["cases", "recording", "session"]),
     ("recording", &[]),
-    ("run", &["adapters", "cases", "checks", "config", "session"]),
+    ("run", &["adapters", "cases", "checks", "config", "roles", "session"]),
     ("report", &["recording", "run", "session"]),
 ];
 

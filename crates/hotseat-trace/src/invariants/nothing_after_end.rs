@@ -9,7 +9,11 @@ use crate::{Payload, View};
 pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
     let mut ended: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     for record in view.records() {
-        if matches!(record.payload, Payload::InputIgnored(_) | Payload::RuntimeError(_)) {
+        // Who judges a turn does so when it is over.
+        let after_all = |payload: &Payload| {
+            matches!(payload, Payload::InputIgnored(_) | Payload::RuntimeError(_) | Payload::RoleAnswered(_))
+        };
+        if after_all(&record.payload) {
             continue;
         }
         let Some(turn) = record.payload.turn_id() else { continue };

@@ -117,6 +117,25 @@ members! {
             /// The event as received.
             event: Value,
         }
+        /// `role.answered`
+        RoleAnswered {
+            /// What it was asked as: `simulator` or `judge`.
+            role: Arc<str>,
+            /// Who was asked, as the case refers to it.
+            agent: Arc<str>,
+            /// What it was told.
+            question: Value,
+            /// What it said, to the letter; empty where it said nothing.
+            answer: String,
+            /// What was read from that; absent where nothing of use could be read.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            finding: Option<Value>,
+            /// Why its answer is of no use.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            error: Option<String>,
+            /// How long it took, in microseconds.
+            duration_us: u64,
+        }
         /// `protocol.note`
         Note {
             /// What a person should know.

@@ -236,6 +236,8 @@ payloads! {
     SubagentFailed(Subagent) = "subagent.failed",
     /// An activity, or any other event that has a name of its own.
     Custom(Custom) = "custom",
+    /// A helper was asked: whoever simulates the user, or a judge.
+    RoleAnswered(RoleAnswered) = "role.answered",
     /// What the adapter received, as received; kept where asked for.
     Raw(Raw) = "raw",
     /// Something about the protocol that a person should know and that decides nothing.

@@ -8,11 +8,21 @@ use std::time::Duration;
 use super::shape::TARGET;
 use super::start::Start;
 use super::target::{BoundTarget, Kind};
-use crate::cases::{
-    Block, Case, Environment, Inherited, Variables, interpolate, literal, millis, references,
-};
+use crate::cases::{Block, Case, Inherited, Variables, interpolate, literal, millis, references};
 use crate::session::{Redactor, Timeouts};
 use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
+use hotseat_runtime::files::Connectors;
+
+/// What an agent is read with.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// The folder that its paths start from.
+    pub(super) root: &'a Path,
+    /// The language models of the project.
+    pub(super) connectors: &'a Arc<Connectors>,
+    /// The environment.
+    pub(super) environment: &'a BTreeMap<String, String>,
+}
 
 /// An agent: the one under `target`, or one of `agents`.
 #[derive(Debug, Clone)]
@@ -34,6 +44,7 @@ pub struct Agent {
     /// What of a case it is told.
     hears: Vec<&'static str>,
     root: PathBuf,
+    connectors: Arc<Connectors>,
     source: Arc<Source>,
     node: Node,
 }
@@ -44,10 +55,10 @@ impl Agent {
         name: Option<&str>,
         node: &Node,
         source: &Arc<Source>,
-        root: &Path,
-        environment: &Environment,
+        around: Surroundings<'_>,
         mistakes: &mut Diagnostics,
     ) -> Agent {
+        let Surroundings { root, connectors, environment } = around;
         // Variables of the environment are filled in now; those of hooks when a case has them. One that is not set
         // matters only where the agent is used.
         let mut filled = node.clone();
@@ -70,7 +81,7 @@ impl Agent {
         }
         // What variables of hooks will be filled in to is looked at then.
         if unset.is_empty() && !says_variable(&filled) {
-            BoundTarget::read(&map, root, environment, mistakes);
+            BoundTarget::read(&map, around, mistakes);
         }
         let limit = |key: &str, default: u64| {
             let given = shape.field(key).and_then(|_| map.integer(key));
@@ -90,37 +101,26 @@ impl Agent {
             unset,
             hears: Kind::of(shape).hears(node),
             root: root.to_path_buf(),
+            connectors: connectors.clone(),
             source: source.clone(),
             node: node.clone(),
         }
     }
 
-    /// This agent with what is asserted of it and the tools that it is offered, but served from recordings. `root` is the
-    /// folder that `from` starts from.
-    pub(super) fn replayed(
-        &self,
-        from: &str,
-        root: &Path,
-        environment: &Environment,
-        mistakes: &mut Diagnostics,
-    ) -> Agent {
+    /// This agent with what is asserted of it and the tools that it is offered, but served from recordings, whose path
+    /// starts from the root of `around`.
+    pub(super) fn replayed(&self, from: &str, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Agent {
         let mut node = replay_node(from);
         if let (Value::Map(entries), Value::Map(own)) = (&mut node.value, &self.node.value) {
             entries.extend(own.iter().filter(|entry| KEPT_IN_REPLAY.contains(&&*entry.key.text)).cloned());
         }
-        let name = self.name.as_deref();
-        let agent = Agent::read(name, &node, &self.source, root, environment, mistakes);
+        let agent = Agent::read(self.name.as_deref(), &node, &self.source, around, mistakes);
         Agent { folder: self.folder.clone(), ..agent }
     }
 
     /// An agent that serves recordings, and of which nothing is asserted.
-    pub(super) fn of_recordings(
-        from: &str,
-        root: &Path,
-        environment: &Environment,
-        mistakes: &mut Diagnostics,
-    ) -> Agent {
-        Agent::read(None, &replay_node(from), &Source::new("-n", "", 1), root, environment, mistakes)
+    pub(super) fn of_recordings(from: &str, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Agent {
+        Agent::read(None, &replay_node(from), &Source::new("-n", "", 1), around, mistakes)
     }
 
     /// What keeps it from being used.
@@ -141,7 +141,12 @@ impl Agent {
         }
         let shape = TARGET.shape_of(&node).expect("the shape was checked");
         let map = Map::of(&node, &self.source, shape).expect("the shape was checked");
-        let bound = BoundTarget::read(&map, &self.root, variables.environment, &mut mistakes);
+        let around = Surroundings {
+            root: &self.root,
+            connectors: &self.connectors,
+            environment: variables.environment,
+        };
+        let bound = BoundTarget::read(&map, around, &mut mistakes);
         match (bound, mistakes.is_empty()) {
             (Some(target), true) => Ok(target),
             _ => Err(mistakes),
