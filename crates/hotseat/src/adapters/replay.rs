@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AwaitingInput, ErrorInfo, Failure,
-    FailureKind, InterruptAnswered, InterruptRaised, Offset, Origin, Payload, ReasoningMessage,
+    FailureKind, InterruptAnswered, InterruptRaised, Note, Offset, Origin, Payload, ReasoningMessage,
     StateSnapshot, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
 };
 use serde_json::Value;
@@ -324,6 +324,7 @@ impl Serving<'_> {
             What::AwaitingInput { awaiting, hint } => {
                 AwaitingInput { turn_id, awaiting: *awaiting, hint: hint.clone() }.into()
             }
+            What::Note { text } => Note { turn_id, message: text.clone(), event: None }.into(),
             What::Finished { outcome, result, usage, finish_reason } => AgentRunFinished {
                 turn_id,
                 run_id: self.run.take().unwrap_or_default(),

@@ -140,6 +140,11 @@ pub enum What {
         /// What it waits for.
         hint: Option<String>,
     },
+    /// Something about the protocol that a person should know.
+    Note {
+        /// What.
+        text: String,
+    },
     /// The agent ended a run in order.
     Finished {
         /// How it says that it ended.

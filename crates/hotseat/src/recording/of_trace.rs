@@ -128,6 +128,9 @@ impl<'c> Told<'c> {
             Payload::AwaitingInput(said) => {
                 What::AwaitingInput { awaiting: said.awaiting, hint: said.hint.clone() }
             }
+            // What was attached is told with what the user said.
+            Payload::Note(note) if self.tells_attachment(&note.message) => return None,
+            Payload::Note(note) => What::Note { text: note.message.clone() },
             Payload::AgentRunFinished(finished) => What::Finished {
                 outcome: finished.outcome.to_string(),
                 result: finished.result.clone(),
@@ -140,6 +143,11 @@ impl<'c> Told<'c> {
             _ => return None,
         };
         Some((what, None))
+    }
+
+    fn tells_attachment(&self, note: &str) -> bool {
+        let name = note.strip_prefix("attached: ");
+        name.is_some_and(|name| self.turn.attachments.iter().any(|attached| attached == name))
     }
 
     fn end(mut self) -> Turn {

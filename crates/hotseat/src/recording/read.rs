@@ -87,7 +87,7 @@ fn read_turn(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Tu
         }
         last = at;
     }
-    if turn.events.is_empty() && turn.unfinished.is_none() {
+    if map.list("events").is_none_or(|events| events.len() == 0) && turn.unfinished.is_none() {
         let message = "in this turn the agent does nothing, which no agent does that is done with a turn";
         mistakes.push(Diagnostic::new(message).at(map.place_of("events").unwrap_or_else(|| map.place())));
     }
@@ -180,6 +180,7 @@ fn read_what(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Op
         }
         "state" => What::State { state: map.json("state")? },
         "awaiting_input" => What::AwaitingInput { awaiting: map.bool("awaiting")?, hint: text("hint") },
+        "note" => What::Note { text: text("text")? },
         "finished" => What::Finished {
             outcome: text("outcome").unwrap_or_else(|| "success".to_string()),
             result: map.json("result"),

@@ -59,6 +59,7 @@ pub static EVENT: Tagged = Tagged {
         &INTERRUPT_ANSWER,
         &STATE,
         &AWAITING_INPUT,
+        &NOTE,
         &FINISHED,
         &ERROR,
     ],
@@ -192,6 +193,14 @@ event!(
         Field::required("awaiting", Kind::Bool, "Whether it waits."),
         Field::optional("hint", Kind::Text, "What it waits for, in its words."),
     ]
+);
+
+event!(
+    NOTE,
+    "RecordedNote",
+    "note",
+    "Something about the protocol that a person should know. It decides nothing.",
+    [Field::required("text", Kind::Text, "What.")]
 );
 
 event!(

@@ -149,6 +149,7 @@ fn own_members(what: &What) -> (&'static str, Members) {
         What::AwaitingInput { awaiting, hint } => {
             ("awaiting_input", vec![("awaiting", Some(json!(awaiting))), ("hint", text(hint))])
         }
+        What::Note { text: note } => ("note", vec![("text", Some(json!(note)))]),
         What::Finished { outcome, result, usage, finish_reason } => (
             "finished",
             vec![
