@@ -110,7 +110,8 @@ pub fn openai_transcripts(
         if is_folder {
             return Err(unreadable(shown, &"it is a folder"));
         }
-        Ok(Transcripts::new(json::values(Arc::from(shown), BufReader::new(file), "conversations")))
+        let values = json::values(Arc::from(shown), BufReader::new(file), "conversations");
+        Ok(Transcripts::new(values.behind_lists()))
     };
     check(open()?, shown, options)?;
 
@@ -151,9 +152,13 @@ pub fn openai_transcripts(
 }
 
 /// Reads everything and tells what is wrong with it.
-fn check<R: io::BufRead>(transcripts: Transcripts<R>, shown: &str, options: &Options) -> Result<(), Error> {
+fn check<R: io::BufRead>(
+    mut transcripts: Transcripts<R>,
+    shown: &str,
+    options: &Options,
+) -> Result<(), Error> {
     let (mut mistakes, mut more, mut usable) = (Vec::new(), 0, 0);
-    for transcript in transcripts {
+    for transcript in &mut transcripts {
         match transcript {
             Ok(_) => usable += 1,
             Err(found) => {
@@ -172,7 +177,8 @@ fn check<R: io::BufRead>(transcripts: Transcripts<R>, shown: &str, options: &Opt
             "a conversation is a list of messages, or an object with `messages`, `conversation` or `traj`";
         mistakes.push(Diagnostic::new(format!("no conversations found in {shown}")).help(help));
     }
-    let accepted = mistakes.is_empty() || (options.skip_invalid && usable > 0);
+    let can_skip = options.skip_invalid && usable > 0 && !transcripts.is_broken();
+    let accepted = mistakes.is_empty() || can_skip;
     if accepted { Ok(()) } else { Err(Error::Wrong(mistakes, more)) }
 }
 

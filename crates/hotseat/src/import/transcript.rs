@@ -55,28 +55,40 @@ type Written = (Node, Arc<Source>);
 /// Conversations, one after the other.
 pub(super) struct Transcripts<R> {
     values: Values<R>,
-    /// A value that begins the next conversation.
-    next: Option<Written>,
+    /// A value that begins the next conversation, or is none.
+    next: Option<Result<Written, Diagnostics>>,
     /// How many conversations there were.
     number: usize,
+    /// Whether something in the file is not JSON, so that nobody knows what is missing.
+    broken: bool,
     /// The ids that are taken, and how often each was wanted.
     ids: HashMap<String, usize>,
 }
 
 impl<R: BufRead> Transcripts<R> {
     pub(super) fn new(values: Values<R>) -> Self {
-        Transcripts { values, next: None, number: 0, ids: HashMap::new() }
+        Transcripts { values, next: None, number: 0, broken: false, ids: HashMap::new() }
+    }
+
+    /// Whether something in the file is not JSON, so that nobody knows what is missing.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
     }
 
     fn value(&mut self) -> Option<Result<Written, Diagnostics>> {
         if let Some(next) = self.next.take() {
-            return Some(Ok(next));
+            return Some(next);
         }
         let source = match self.values.next()? {
             Ok(source) => source,
-            Err(mistake) => return Some(Err(mistake.into())),
+            Err(mistake) => {
+                self.broken = true;
+                return Some(Err(mistake.into()));
+            }
         };
-        Some(json::parse(&source).map(|node| (node, source)))
+        let parsed = json::parse(&source).map(|node| (node, source));
+        self.broken |= parsed.is_err();
+        Some(parsed)
     }
 
     /// An id that no other conversation has.
@@ -106,12 +118,10 @@ impl<R: BufRead> Iterator for Transcripts<R> {
             loop {
                 match self.value() {
                     Some(Ok(value)) if is_message(&value.0) => loose.push(value),
-                    Some(Ok(value)) => {
-                        self.next = Some(value);
+                    other => {
+                        self.next = other;
                         break;
                     }
-                    Some(Err(mistakes)) => return Some(Err(mistakes)),
-                    None => break,
                 }
             }
         }
