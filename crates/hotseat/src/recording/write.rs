@@ -179,7 +179,7 @@ fn seen(origin: Origin) -> (&'static str, Option<Value>) {
 fn ms(duration: Duration) -> Value {
     let micros = duration.as_micros();
     match u64::try_from(micros / 1000) {
-        Ok(whole) if micros % 1000 == 0 => json!(whole),
+        Ok(whole) if micros.is_multiple_of(1000) => json!(whole),
         Ok(_) | Err(_) => json!((micros as f64) / 1000.0),
     }
 }
