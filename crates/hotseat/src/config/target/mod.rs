@@ -165,6 +165,17 @@ impl BoundTarget {
         self
     }
 
+    /// What the agent is for and which tools it has, where it says so itself: what whoever makes cases up is told.
+    pub fn described(&self) -> (Option<String>, Vec<Value>) {
+        let offered = self.tools.iter().map(|tool| (&tool.name, &tool.description, &tool.parameters));
+        match &self.target {
+            Target::Embedded(target) => embedded::described(target, offered),
+            Target::AgUi(_) | Target::OpenAi(_) | Target::Http(_) | Target::Command(_) => {
+                (None, offered.map(embedded::tool).collect())
+            }
+        }
+    }
+
     /// The address of the target as it may be shown to people.
     pub fn shown(&self) -> String {
         match &self.target {
