@@ -16,7 +16,7 @@ mod suite;
 mod variables;
 
 pub use block::Block;
-pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, Opening, Turn};
+pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, Opening, Options, Turn};
 pub use checkpoints::Checkpoint;
 pub use limits::millis;
 pub use script::{client_tools, interrupt_answers};

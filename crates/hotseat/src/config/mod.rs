@@ -1,6 +1,7 @@
 //! The project file, and which suites it means.
 
 mod agent;
+mod context;
 mod discover;
 mod project;
 pub mod shape;
@@ -8,6 +9,7 @@ mod start;
 mod target;
 
 pub use agent::Agent;
+pub use context::{CONTEXT_FILE, Calling, ContextFile};
 pub use discover::{Discovered, discover, shown};
 pub use project::{FILE_NAMES, Project, named_secrets};
 pub use start::{Start, StartedAgent};

@@ -219,6 +219,7 @@ async fn prepare(
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case =
         case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
+    let (case, target) = outside.project.address(agent, &case, target).map_err(undefined)?;
     let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
     Ok((case, target, redactor, timeouts))
 }

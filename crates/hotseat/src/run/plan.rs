@@ -73,9 +73,14 @@ impl Plan {
             notes: Vec::new(),
         };
         let mut mistakes = Vec::new();
+        let mut notes: Vec<Diagnostic> = project.calling().notes().into_iter().map(Diagnostic::new).collect();
         for agent in plan.agents() {
             mistakes.extend(agent.unset().cloned());
+            let (wrong, unheard) = project.mishears(agent);
+            mistakes.extend(wrong);
+            notes.extend(unheard);
         }
+        plan.notes = notes;
         let mut without_hooks: Vec<Arc<Agent>> = Vec::new();
         for (suite, agent) in plan.suites.clone() {
             let before = plan.selected;
@@ -84,7 +89,8 @@ impl Plan {
                 match case {
                     Ok(case) => {
                         if plan.selection.fits(&case) && case.skip.is_none() {
-                            mistakes.extend(agent.and_then(|agent| agent.deaf_to(&case)));
+                            mistakes
+                                .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
                             without_hooks.extend(agent.filter(|_| case.hooks == 0).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
                         }

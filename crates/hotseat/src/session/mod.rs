@@ -5,6 +5,7 @@ mod checkpoints;
 mod clock;
 mod content;
 mod hook;
+mod identity;
 mod next;
 mod recorder;
 mod redact;
@@ -24,6 +25,7 @@ pub use checkpoints::Reached;
 pub use clock::{Clock, wall_millis};
 pub use content::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role, media, merged, words};
 pub use hook::run_hook;
+pub use identity::Identity;
 pub use next::{Next, OnMissingInput, Sources};
 pub use recorder::Recorder;
 pub use redact::Redactor;
@@ -303,7 +305,7 @@ async fn say(
         message_id,
         text: &text,
         content: &turn.content,
-        options: turn.options.as_ref(),
+        options: turn.options.as_ref().map(|options| &options.value),
         script,
         limits,
     };
