@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hotseat::cases::Case;
-use hotseat::checks::Pattern;
+use hotseat::checks::{Pattern, Reference};
 use hotseat::config::{Calling, Project, discover, shown};
 use hotseat::document::Diagnostic;
 use hotseat::report::{count, one_line};
@@ -16,7 +16,7 @@ use crate::world::World;
 
 /// Lists the cases that are selected.
 pub fn run(args: ListArgs, world: &World) -> Exit {
-    let (project, plan) = match load(&args.select, Calling::default(), world) {
+    let (project, plan) = match load(&args.select, Calling::default(), None, world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -57,7 +57,12 @@ fn line(case: &Case, as_json: bool) -> String {
 
 /// Finds the project and its suites and reads all cases, to speak to their agents as `calling` says. What is wrong has
 /// been said when this fails.
-pub fn load(args: &SelectArgs, calling: Calling, world: &World) -> Result<(Project, Plan), Exit> {
+pub fn load(
+    args: &SelectArgs,
+    calling: Calling,
+    simulator: Option<&Reference>,
+    world: &World,
+) -> Result<(Project, Plan), Exit> {
     let run = match args.run.as_deref().map(Pattern::compile).transpose() {
         Ok(run) => run,
         Err(error) => {
@@ -75,6 +80,13 @@ pub fn load(args: &SelectArgs, calling: Calling, world: &World) -> Result<(Proje
         Exit::Usage
     })?;
     project.call_as(calling);
+    if let Some(simulator) = simulator {
+        if let Err(mistakes) = project.find_helper(simulator, None) {
+            world.complain(mistakes);
+            return Err(Exit::Usage);
+        }
+        project.simulator = Some(simulator.clone());
+    }
     let found = discover(&args.paths, &world.folder, &project);
     let mut mistakes = found.mistakes;
     let plan = match Plan::load(found.suites, Selection { run }, &project) {

@@ -8,12 +8,13 @@ use hotseat::adapters::http::Http;
 use hotseat::config::{Calling, ContextFile, Project, StartedAgent};
 use hotseat::document::{Diagnostic, Diagnostics};
 use hotseat::report::{self, Console, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count};
-use hotseat::run::{Control, Options, Outside, Plan, RunEvent, Started, Summary, execute};
-use hotseat::session::wall_millis;
+use hotseat::run::{Control, Options, Outside, Overrides, Plan, RunEvent, Started, Summary, execute};
+use hotseat::session::{OnMissingInput, Person, wall_millis};
 use tokio::sync::watch;
 
-use crate::args::{CallArgs, TestArgs};
+use crate::args::{CallArgs, MissingInput, TestArgs};
 use crate::exit::Exit;
+use crate::keyboard::Keyboard;
 use crate::list::load;
 use crate::signals::Signals;
 use crate::world::World;
@@ -31,7 +32,7 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             return Exit::Usage;
         }
     };
-    let (project, plan) = match load(&args.select, calling, world) {
+    let (project, plan) = match load(&args.select, calling, args.simulator.as_ref(), world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -42,9 +43,13 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
     let project = Arc::new(project);
     let http = Arc::new(Http::default());
     let keep_events = args.trace.is_some();
-    let outside = Outside::new(project.clone(), plan.agents(), http.clone(), args.timeout, keep_events);
+    let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep_events);
     let outside = match outside {
-        Ok(outside) => Arc::new(outside),
+        Ok(mut outside) => {
+            outside.overrides = overrides(&args);
+            outside.person = person(&args, world);
+            Arc::new(outside)
+        }
         Err(mistakes) => {
             world.complain(mistakes);
             return Exit::Usage;
@@ -68,7 +73,9 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             return Exit::Broken;
         }
     };
-    let parallel = args.parallel.or(project.parallel).unwrap_or(PARALLEL);
+    // Who is asked by several conversations at once would not know which of them to answer.
+    let unless_said = if args.interactive { 1 } else { PARALLEL };
+    let parallel = args.parallel.or(project.parallel).unwrap_or(unless_said);
     let options = Options { parallel, fail_fast: args.fail_fast };
     // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
     // more than it gains until thousands of turns end each second.
@@ -121,6 +128,26 @@ fn calling(args: &CallArgs, world: &World) -> Result<Calling, Diagnostics> {
     })
 }
 
+fn overrides(args: &TestArgs) -> Overrides {
+    Overrides {
+        on_missing_input: args.on_missing_input.map(|missing| match missing {
+            MissingInput::Skip => OnMissingInput::Skip,
+            MissingInput::Fail => OnMissingInput::Fail,
+            MissingInput::End => OnMissingInput::End,
+        }),
+        interactive: match (args.skip_interactive, args.interactive) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        },
+    }
+}
+
+/// The person at the keyboard, or whoever writes to standard input.
+fn person(args: &TestArgs, world: &World) -> Option<Arc<dyn Person>> {
+    (!args.skip_interactive).then(|| -> Arc<dyn Person> { Arc::new(Keyboard::new(world)) })
+}
+
 fn exit_of(summary: &Summary) -> Exit {
     match summary {
         summary if summary.interrupted => Exit::Interrupted,
@@ -141,7 +168,7 @@ async fn hold_all(
     reporters: &mut Reporters,
 ) -> Result<Summary, Vec<Diagnostic>> {
     let mut agents = Started::new();
-    for agent in plan.agents() {
+    for agent in plan.reached() {
         let Some(start) = &agent.start else { continue };
         let mut interrupted = control.clone();
         let (started_at, clock) = (wall_millis(), std::time::Instant::now());
@@ -237,7 +264,7 @@ fn reporters(args: &TestArgs, world: &World, target: String) -> Result<Reporters
     let look = Look {
         color: world.color(),
         width: world.width(),
-        progress: world.progress(),
+        progress: world.progress() && !args.interactive,
         verbose: args.verbose,
     };
     let console = Console::new(io::stdout(), look, target);

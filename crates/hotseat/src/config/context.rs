@@ -182,7 +182,7 @@ impl Calling {
         };
         let below = below.filter(|below| below.as_object().is_some_and(|members| !members.is_empty()));
         let turns = addressed.turns.iter_mut().map(|turn| &mut turn.options);
-        for options in turns.chain([&mut addressed.options]) {
+        for options in turns.chain([&mut addressed.unwritten.options]) {
             let value = self.options(options.as_ref().map(|options| &options.value), below.as_ref());
             match (options, value) {
                 (_, None) => {}

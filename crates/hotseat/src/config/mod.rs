@@ -3,6 +3,7 @@
 mod agent;
 mod context;
 mod discover;
+mod helpers;
 mod project;
 pub mod shape;
 mod start;
@@ -11,6 +12,7 @@ mod target;
 pub use agent::Agent;
 pub use context::{CONTEXT_FILE, Calling, ContextFile};
 pub use discover::{Discovered, discover, shown};
+pub use helpers::{Helper, Part, Wanted};
 pub use project::{FILE_NAMES, Project, named_secrets};
 pub use start::{Start, StartedAgent};
 pub use target::{BoundTarget, Means, Target, is_secret, secret_text};

@@ -9,6 +9,7 @@ use super::context::Calling;
 use super::shape::PROJECT;
 use super::target::{BoundTarget, Target, is_secret};
 use crate::cases::{Case, Decoding, Environment, Inherited, Variables, interpolate, references};
+use crate::checks::Reference;
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check, nearest, yaml};
 use hotseat_model::Model;
@@ -34,6 +35,10 @@ pub struct Project {
     pub agents: Vec<Arc<Agent>>,
     /// The language models it names.
     connectors: Arc<Connectors>,
+    /// Who simulates users where cases do not say it.
+    pub simulator: Option<Reference>,
+    /// Who judges where cases do not say it.
+    pub judge: Option<Reference>,
     /// The agent that is tested where nothing else is said.
     target: Option<Arc<Agent>>,
     /// The agent that is tested whatever else is said.
@@ -65,6 +70,8 @@ impl Project {
             secrets: Vec::new(),
             agents: Vec::new(),
             connectors: Arc::default(),
+            simulator: None,
+            judge: None,
             target: None,
             chosen: None,
             calling: Calling::default(),
@@ -129,6 +136,12 @@ impl Project {
         let texts = |key: &str| -> Vec<String> {
             map.list(key).into_iter().flatten().filter_map(View::text).map(str::to_string).collect()
         };
+        let mut reference = |key: &str| {
+            let view = map.get(key)?;
+            let read = Reference::parse(view.text()?);
+            read.map_err(|words| mistakes.push(Diagnostic::new(words).at(view.place()))).ok()
+        };
+        let (simulator, judge) = (reference("simulator"), reference("judge"));
         let suites = texts("suites");
         let project = Project {
             root: root.to_path_buf(),
@@ -142,6 +155,8 @@ impl Project {
             secrets: texts("secrets"),
             agents,
             connectors,
+            simulator,
+            judge,
             target,
             chosen: None,
             calling: Calling::default(),
@@ -231,7 +246,7 @@ impl Project {
     }
 
     /// What is wrong with a connector for an agent, as far as that is known before its variables are.
-    fn unusable(&self, agent: &Agent, name: &str, place: Option<Place>) -> Vec<Diagnostic> {
+    pub(super) fn unusable(&self, agent: &Agent, name: &str, place: Option<Place>) -> Vec<Diagnostic> {
         let Some(connectors) = agent.connectors() else { return Vec::new() };
         let found = agent.ears().connector(name, place, connectors, &self.environment);
         found.err().into_iter().flatten().collect()
@@ -248,17 +263,31 @@ impl Project {
         target: BoundTarget,
     ) -> Result<(Arc<Case>, BoundTarget), Diagnostics> {
         let case = self.calling.addressed(case, agent.hears("metadata"));
+        let target = self.with_connectors(agent, target, connectors_of(&case))?;
+        Ok((case, target))
+    }
+
+    /// An agent with the models of these names, which are written at these places.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub fn with_connectors<'n>(
+        &self,
+        agent: &Agent,
+        target: BoundTarget,
+        names: impl IntoIterator<Item = (&'n str, Option<Place>)>,
+    ) -> Result<BoundTarget, Diagnostics> {
         let known = match &target.target {
             Target::Embedded(target) => &target.agent.known,
             Target::AgUi(_) | Target::OpenAi(_) | Target::Http(_) | Target::Command(_) => &*self.connectors,
         };
         let mut named = BTreeMap::new();
-        for (name, place) in connectors_of(&case) {
+        for (name, place) in names {
             if let Some(connector) = agent.ears().connector(name, place, known, &self.environment)? {
                 named.insert(name.to_string(), connector);
             }
         }
-        Ok((case, target.with_connectors(named)))
+        Ok(target.with_connectors(named))
     }
 
     /// The agent that a suite tests: the chosen one, else the one in whose folder it lies, else the target.
@@ -333,7 +362,7 @@ impl Project {
 
 /// The connectors that the options of a case name, each once.
 fn connectors_of(case: &Case) -> BTreeMap<&str, Option<Place>> {
-    let options = case.turns.iter().map(|turn| &turn.options).chain([&case.options]).flatten();
+    let options = case.turns.iter().map(|turn| &turn.options).chain([&case.unwritten.options]).flatten();
     let named = options
         .filter_map(|options| Some((options.value.get("connector")?.as_str()?, options.connector.clone())));
     named.collect()
@@ -408,7 +437,7 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
 }
 
 /// The agent of a name.
-fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnostic> {
+pub(super) fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnostic> {
     if let Some(agent) = agents.iter().find(|agent| agent.name.as_deref() == Some(name)) {
         return Ok(agent.clone());
     }

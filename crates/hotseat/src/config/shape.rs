@@ -27,6 +27,16 @@ pub static PROJECT: Shape = Shape {
             "Language models by name, for embedded agents and `options.connector`. One that is not used needs none of its variables and files.",
         ),
         Field::optional(
+            "simulator",
+            Kind::NonEmptyText,
+            "Who simulates users where cases do not say it: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt.",
+        ),
+        Field::optional(
+            "judge",
+            Kind::NonEmptyText,
+            "Who judges where `agent` assertions do not say it: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt.",
+        ),
+        Field::optional(
             "suites",
             Kind::NonEmptyList(&Kind::NonEmptyText),
             "Which files `hotseat test` runs when it is given none: globs relative to the project file.",

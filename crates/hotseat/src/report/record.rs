@@ -258,7 +258,11 @@ impl<'a> TurnRecord<'a> {
                 (TurnOutcome::Open, _) => "unfinished",
             },
             input: turn.user.as_deref(),
-            input_source: "static",
+            input_source: match &*turn.caller {
+                "simulator" => "simulated",
+                "person" => "interactive",
+                _ => "static",
+            },
             output: turn.answer(),
             messages: turn.messages.iter().map(|message| message.content.as_str()).collect(),
             reasoning: turn.reasoning.iter().map(|thought| thought.content.as_str()).collect(),

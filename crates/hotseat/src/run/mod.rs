@@ -2,8 +2,10 @@
 
 mod attempt;
 mod dispatcher;
+mod partners;
 mod plan;
 
-pub use attempt::{Attempt, Outside};
+pub use attempt::{Attempt, Outside, Overrides};
 pub use dispatcher::{Control, Options, RunEvent, Started, Summary, execute};
+pub use partners::role;
 pub use plan::{Plan, Selected, Selection};

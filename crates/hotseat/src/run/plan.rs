@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::partners::helpers;
 use crate::cases::{Case, Suite};
-use crate::checks::{Check, Pattern};
-use crate::config::{Agent, Project};
+use crate::checks::{Check, Pattern, Reference};
+use crate::config::{Agent, Helper, Project};
 use hotseat_document::Diagnostic;
 
 /// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
@@ -47,6 +48,8 @@ pub struct Plan {
     pub selected_suites: usize,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
+    /// The agents that help, each once.
+    helpers: Vec<Arc<Agent>>,
 }
 
 impl Plan {
@@ -71,6 +74,7 @@ impl Plan {
             selected: 0,
             selected_suites: 0,
             notes: Vec::new(),
+            helpers: Vec::new(),
         };
         let mut mistakes = Vec::new();
         let mut notes: Vec<Diagnostic> = project.calling().notes().into_iter().map(Diagnostic::new).collect();
@@ -91,6 +95,10 @@ impl Plan {
                         if plan.selection.fits(&case) && case.skip.is_none() {
                             mistakes
                                 .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
+                            match helpers(project, &case) {
+                                Ok(found) => plan.add_helpers(found),
+                                Err(wrong) => mistakes.extend(wrong),
+                            }
                             without_hooks.extend(agent.filter(|_| case.hooks == 0).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
                         }
@@ -101,6 +109,11 @@ impl Plan {
             }
             plan.selected_suites += usize::from(plan.selected > before);
         }
+        for helper in &plan.helpers {
+            if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
+                mistakes.extend(helper.unset().cloned());
+            }
+        }
         // A case without hooks has no variables but those of the environment.
         for agent in plan.agents().filter(|agent| agent.varies && agent.unset().next().is_none()) {
             if without_hooks.iter().any(|other| Arc::ptr_eq(other, agent)) {
@@ -108,6 +121,16 @@ impl Plan {
             }
         }
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
+    }
+
+    fn add_helpers(&mut self, found: Vec<(Reference, Helper)>) {
+        for (_, helper) in found {
+            if let Helper::Agent(agent) = helper
+                && !self.helpers.iter().any(|known| Arc::ptr_eq(known, &agent))
+            {
+                self.helpers.push(agent);
+            }
+        }
     }
 
     fn count(&mut self, case: Case, suite: &Arc<Suite>, agent: Option<&Arc<Agent>>) {
@@ -177,6 +200,12 @@ impl Plan {
             all().take(number).any(|other| Arc::ptr_eq(other, agent))
         };
         all().enumerate().filter(move |(number, agent)| !seen_before(*number, agent)).map(|(_, agent)| agent)
+    }
+
+    /// The agents that are spoken with: those that are tested, and those that help.
+    pub fn reached(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        let tested = |agent: &&Arc<Agent>| self.agents().any(|other| Arc::ptr_eq(other, agent));
+        self.agents().chain(self.helpers.iter().filter(move |agent| !tested(agent)))
     }
 
     /// Whether some suite has no agent to test.

@@ -171,7 +171,9 @@ impl Hears {
         });
         let mut mistakes: Vec<Diagnostic> = unheard.collect();
         let mut seen: Vec<&Place> = Vec::new();
-        for options in case.turns.iter().filter_map(|turn| turn.options.as_ref()).chain(&case.options) {
+        for options in
+            case.turns.iter().filter_map(|turn| turn.options.as_ref()).chain(&case.unwritten.options)
+        {
             // Options of the case stand in each of its turns.
             if !seen.contains(&&options.place) {
                 seen.push(&options.place);
