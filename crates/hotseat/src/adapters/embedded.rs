@@ -181,7 +181,8 @@ impl Session {
         let mut tell = |description: &str, value: String| {
             entries.push(ContextEntry { description: description.to_string(), value });
         };
-        for (name, given) in [("team", &identity.team), ("locale", &identity.locale)] {
+        let words = [("user", &identity.user), ("team", &identity.team), ("locale", &identity.locale)];
+        for (name, given) in words {
             if let Some(given) = given.given() {
                 tell(name, given.to_string());
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map as Members, Value, json};
 
 use super::target::is_secret;
-use crate::cases::{Case, Environment, Options, Variables, interpolate};
+use crate::cases::{Case, CaseTarget, Environment, Options, Variables, interpolate};
 use crate::session::{Identity, Redactor, merged};
 use hotseat_document::{Diagnostic, Diagnostics, Field, Kind, Map, Shape, Source, check, json as json_file};
 
@@ -154,6 +154,18 @@ impl Calling {
         self.identity_of(None, None)
     }
 
+    /// On whose behalf the agent of a case is spoken to, as far as the case says it without variables of its hooks.
+    pub fn identity_before_hooks(&self, case: &Case) -> Identity {
+        let written = |word: &'_ Option<String>| word.clone().filter(|word| !word.contains("${"));
+        let CaseTarget { user, team, .. } = &case.target;
+        self.identity_of(written(user).as_deref(), written(team).as_deref())
+    }
+
+    /// The id that conversations have whose case says none.
+    pub fn chat_id(&self) -> Option<&str> {
+        self.context.as_ref().and_then(|context| context.text("/chat_id"))
+    }
+
     /// The same for a case that says something.
     fn identity_of(&self, user: Option<&str>, team: Option<&str>) -> Identity {
         let file = |pointer: &str| self.context.as_ref().and_then(|context| context.text(pointer));
@@ -172,8 +184,7 @@ impl Calling {
         let mut addressed = (**case).clone();
         let target = &mut addressed.target;
         target.identity = self.identity_of(target.user.as_deref(), target.team.as_deref());
-        let chat = self.context.as_ref().and_then(|context| context.text("/chat_id"));
-        target.thread_id = target.thread_id.take().or(chat.map(str::to_string));
+        target.thread_id = target.thread_id.take().or(self.chat_id().map(str::to_string));
         let of_file = self.context.as_ref().and_then(|context| context.members.get("metadata"));
         let below = match (of_file, &target.metadata) {
             _ if !metadata => None,

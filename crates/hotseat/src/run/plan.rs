@@ -109,6 +109,10 @@ impl Plan {
             }
             plan.selected_suites += usize::from(plan.selected > before);
         }
+        if let Some(id) = project.calling().chat_id().filter(|_| plan.selected > 1) {
+            let note = format!("`chat_id` of --ctx: conversations of several cases are all called {id}");
+            plan.notes.push(Diagnostic::new(note));
+        }
         for helper in &plan.helpers {
             if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
                 mistakes.extend(helper.unset().cloned());
