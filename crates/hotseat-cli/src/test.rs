@@ -5,14 +5,14 @@ use std::io;
 use std::sync::Arc;
 
 use hotseat::adapters::http::Http;
-use hotseat::config::{Project, StartedAgent};
-use hotseat::document::Diagnostic;
+use hotseat::config::{Calling, ContextFile, Project, StartedAgent};
+use hotseat::document::{Diagnostic, Diagnostics};
 use hotseat::report::{self, Console, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count};
 use hotseat::run::{Control, Options, Outside, Overrides, Plan, RunEvent, Started, Summary, execute};
 use hotseat::session::{OnMissingInput, Person, wall_millis};
 use tokio::sync::watch;
 
-use crate::args::{MissingInput, TestArgs};
+use crate::args::{CallArgs, MissingInput, TestArgs};
 use crate::exit::Exit;
 use crate::keyboard::Keyboard;
 use crate::list::load;
@@ -25,7 +25,14 @@ const PARALLEL: usize = 8;
 
 /// Runs the cases that are selected.
 pub fn run(args: TestArgs, world: &World) -> Exit {
-    let (project, plan) = match load(&args.select, args.simulator.as_ref(), world) {
+    let calling = match calling(&args.call, world) {
+        Ok(calling) => calling,
+        Err(mistakes) => {
+            world.complain(mistakes);
+            return Exit::Usage;
+        }
+    };
+    let (project, plan) = match load(&args.select, calling, args.simulator.as_ref(), world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -109,6 +116,21 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
 /// Whether a person may be asked in the run.
 fn asks_person(args: &TestArgs, plan: &Plan) -> bool {
     !args.skip_interactive && (args.interactive || plan.asks_person)
+}
+
+/// How the command line wants agents to be spoken to.
+fn calling(args: &CallArgs, world: &World) -> Result<Calling, Diagnostics> {
+    let context = args
+        .ctx
+        .as_ref()
+        .map(|path| ContextFile::read(&world.folder.join(path), &path.to_string_lossy(), &world.environment));
+    Ok(Calling {
+        user: args.user.clone(),
+        team: args.team.clone(),
+        locale: args.locale.clone(),
+        connector: args.connector.clone(),
+        context: context.transpose()?,
+    })
 }
 
 fn overrides(args: &TestArgs) -> Overrides {
