@@ -402,13 +402,7 @@ impl Conversation {
 }
 
 impl Turn {
-    fn begun(
-        id: Arc<str>,
-        caller: Arc<str>,
-        number: usize,
-        started: Offset,
-        started_at: Millis,
-    ) -> Self {
+    fn begun(id: Arc<str>, caller: Arc<str>, number: usize, started: Offset, started_at: Millis) -> Self {
         Turn {
             id,
             number,

@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cases", &["checks", "session"]),
     ("config", &["adapters", "cases", "process", "session"]),
     ("run", &["adapters", "cases", "checks", "config", "session"]),
-    ("report", &["run", "session"]),
+    ("report", &["checks", "run", "session"]),
 ];
 
 fn uses(folder: &Path, found: &mut Vec<String>) {

@@ -2,8 +2,12 @@
 
 mod attempt;
 mod dispatcher;
+mod mode;
 mod plan;
+mod setting;
 
 pub use attempt::{Attempt, Outside};
 pub use dispatcher::{Control, Options, RunEvent, Started, Summary, execute};
+pub use mode::{Mode, Modes};
 pub use plan::{Plan, Selected, Selection};
+pub use setting::{Choices, Setting, Tested};

@@ -20,7 +20,7 @@ use hotseat_trace::{
 use tokio::time::Instant;
 
 pub use awaiting::Waiting;
-pub use checkpoints::Reached;
+pub use checkpoints::{Reached, missing};
 pub use clock::{Clock, wall_millis};
 pub use content::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role, media, merged, words};
 pub use hook::run_hook;
@@ -239,6 +239,8 @@ fn behind(case: &Case, index: usize, conversation: &Conversation) -> Ending {
 
 /// Why a conversation cannot go on.
 const NO_NEXT_TURN: &str = "Agent awaiting input, no next turn defined";
+/// How the note of an attachment begins; its name follows.
+pub const ATTACHED: &str = "attached: ";
 /// What to do about it.
 pub const MORE_INPUT: &str =
     "add more turns, or say with `on_missing_input: end` that the conversation ends here";
@@ -295,7 +297,7 @@ async fn say(
     let content = text.clone();
     recorder.emit(UserMessage { turn_id: turn_id.clone(), message_id: message_id.clone(), content });
     for attached in media(&turn.content) {
-        let message = format!("attached: {}", attached.shown());
+        let message = format!("{ATTACHED}{}", attached.shown());
         recorder.emit(Note { turn_id: turn_id.clone(), message, event: None });
     }
     let input = Input {
