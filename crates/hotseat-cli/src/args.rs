@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hotseat::checks::Reference;
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 /// Puts an AI agent in the hot seat: holds conversations with it and checks what it did.
@@ -77,6 +79,20 @@ pub struct TestArgs {
     /// How long all turns of a case together may take, where the case does not say: 30s, 2m, 1m30s.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Run")]
     pub timeout: Option<Duration>,
+    /// Who simulates the user of cases that have a simulated user and do not say who it is: agents:ID or
+    /// connectors:NAME.
+    #[arg(long, value_name = "WHO", value_parser = reference, help_heading = "Conversations")]
+    pub simulator: Option<Reference>,
+    /// Ask the person at the keyboard (or read lines of standard input) whenever the agent waits and nobody else
+    /// answers it.
+    #[arg(long, help_heading = "Conversations")]
+    pub interactive: bool,
+    /// Never ask a person, whatever cases and other flags say.
+    #[arg(long, help_heading = "Conversations")]
+    pub skip_interactive: bool,
+    /// What happens when the agent waits and nobody answers it, whatever cases say.
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Conversations")]
+    pub on_missing_input: Option<MissingInput>,
     /// Start no new case after one has failed.
     #[arg(long, help_heading = "Run")]
     pub fail_fast: bool,
@@ -150,6 +166,16 @@ pub enum SchemaOf {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MissingInput {
+    /// The case is skipped.
+    Skip,
+    /// The case fails.
+    Fail,
+    /// The conversation is over and is judged as it is.
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
     Auto,
     Always,
@@ -161,6 +187,10 @@ fn parallel(text: &str) -> Result<usize, String> {
         Ok(n @ 1..=10_000) => Ok(n),
         _ => Err("a whole number from 1 to 10000 is needed".to_string()),
     }
+}
+
+fn reference(text: &str) -> Result<Reference, String> {
+    Reference::parse(text)
 }
 
 fn host(text: &str) -> Result<IpAddr, String> {

@@ -1,7 +1,7 @@
 //! `hotseat list`, and what it shares with `hotseat test`: finding and reading suites.
 
 use hotseat::cases::Case;
-use hotseat::checks::Pattern;
+use hotseat::checks::{Pattern, Reference};
 use hotseat::config::{Project, discover, shown};
 use hotseat::document::Diagnostic;
 use hotseat::report::{count, one_line};
@@ -14,7 +14,7 @@ use crate::world::World;
 
 /// Lists the cases that are selected.
 pub fn run(args: ListArgs, world: &World) -> Exit {
-    let (project, plan) = match load(&args.select, world) {
+    let (project, plan) = match load(&args.select, None, world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -54,7 +54,11 @@ fn line(case: &Case, as_json: bool) -> String {
 }
 
 /// Finds the project and its suites and reads all cases. What is wrong has been said when this fails.
-pub fn load(args: &SelectArgs, world: &World) -> Result<(Project, Plan), Exit> {
+pub fn load(
+    args: &SelectArgs,
+    simulator: Option<&Reference>,
+    world: &World,
+) -> Result<(Project, Plan), Exit> {
     let run = match args.run.as_deref().map(Pattern::compile).transpose() {
         Ok(run) => run,
         Err(error) => {
@@ -67,10 +71,17 @@ pub fn load(args: &SelectArgs, world: &World) -> Result<(Project, Plan), Exit> {
         Some(name) => project.choose(name).map(|()| project).map_err(|mistake| vec![mistake]),
         None => Ok(project),
     });
-    let project = project.map_err(|mistakes| {
+    let mut project = project.map_err(|mistakes| {
         world.complain(mistakes);
         Exit::Usage
     })?;
+    if let Some(simulator) = simulator {
+        if let Err(mistakes) = project.find_helper(simulator, None) {
+            world.complain(mistakes);
+            return Err(Exit::Usage);
+        }
+        project.simulator = Some(simulator.clone());
+    }
     let found = discover(&args.paths, &world.folder, &project);
     let mut mistakes = found.mistakes;
     let plan = match Plan::load(found.suites, Selection { run }, &project) {

@@ -3,6 +3,7 @@
 mod args;
 mod exit;
 mod init;
+mod keyboard;
 mod list;
 mod schema;
 mod serve;

@@ -13,12 +13,15 @@ use hotseat::document::Diagnostic;
 use hotseat::report::{
     self, Console, Events, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count,
 };
-use hotseat::run::{Choices, Control, Options, Outside, Plan, RunEvent, Setting, Started, Summary, execute};
-use hotseat::session::wall_millis;
+use hotseat::run::{
+    Choices, Control, Options, Outside, Overrides, Plan, RunEvent, Setting, Started, Summary, execute,
+};
+use hotseat::session::{OnMissingInput, Person, wall_millis};
 use tokio::sync::watch;
 
-use crate::args::TestArgs;
+use crate::args::{MissingInput, TestArgs};
 use crate::exit::Exit;
+use crate::keyboard::Keyboard;
 use crate::list::load;
 use crate::signals::Signals;
 use crate::world::World;
@@ -60,7 +63,7 @@ pub fn misused(words: &str) {
 
 /// Does what the arguments say. Events, where they are asked for, still lack their end.
 fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
-    let (project, plan) = match load(&args.select, world) {
+    let (project, plan) = match load(&args.select, args.simulator.as_ref(), world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -71,9 +74,13 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
     let project = Arc::new(project);
     let http = Arc::new(Http::default());
     let keep_events = args.trace.is_some();
-    let outside = Outside::new(project.clone(), plan.agents(), http.clone(), args.timeout, keep_events);
+    let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep_events);
     let outside = match outside {
-        Ok(outside) => Arc::new(outside),
+        Ok(mut outside) => {
+            outside.overrides = overrides(&args);
+            outside.person = person(&args, world);
+            Arc::new(outside)
+        }
         Err(mistakes) => {
             world.complain(mistakes);
             return Exit::Usage;
@@ -107,7 +114,8 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
         }
     };
     let asked = args.parallel.or(project.parallel);
-    let parallel = asked.unwrap_or(PARALLEL);
+    // Who is asked by several conversations at once would not know which of them to answer.
+    let parallel = asked.unwrap_or(if args.interactive { 1 } else { PARALLEL });
     let choices = Choices {
         parallel,
         parallel_asked: asked.is_some(),
@@ -162,6 +170,26 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
     }
 }
 
+fn overrides(args: &TestArgs) -> Overrides {
+    Overrides {
+        on_missing_input: args.on_missing_input.map(|missing| match missing {
+            MissingInput::Skip => OnMissingInput::Skip,
+            MissingInput::Fail => OnMissingInput::Fail,
+            MissingInput::End => OnMissingInput::End,
+        }),
+        interactive: match (args.skip_interactive, args.interactive) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        },
+    }
+}
+
+/// The person at the keyboard, or whoever writes to standard input.
+fn person(args: &TestArgs, world: &World) -> Option<Arc<dyn Person>> {
+    (!args.skip_interactive).then(|| -> Arc<dyn Person> { Arc::new(Keyboard::new(world)) })
+}
+
 fn exit_of(summary: &Summary) -> Exit {
     match summary {
         summary if summary.interrupted => Exit::Interrupted,
@@ -182,7 +210,7 @@ async fn hold_all(
     reporters: &mut Reporters,
 ) -> Result<Summary, Vec<Diagnostic>> {
     let mut agents = Started::new();
-    for agent in plan.agents() {
+    for agent in plan.reached() {
         let Some(start) = &agent.start else { continue };
         let mut interrupted = control.clone();
         let (started_at, clock) = (wall_millis(), std::time::Instant::now());
@@ -358,7 +386,7 @@ fn reporters(
         let look = Look {
             color: world.color(),
             width: world.width(),
-            progress: world.progress(),
+            progress: world.progress() && !args.interactive,
             verbose: args.verbose,
         };
         let console = Console::new(io::stdout(), look, setting.clone());

@@ -34,6 +34,7 @@ pub struct World {
     voice: Voice,
     stdout_terminal: bool,
     stderr_terminal: bool,
+    stdin_terminal: bool,
     width: usize,
 }
 
@@ -56,6 +57,7 @@ impl World {
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             stdout_terminal,
             stderr_terminal: io::stderr().is_terminal(),
+            stdin_terminal: io::stdin().is_terminal(),
             width: width.unwrap_or(DEFAULT_WIDTH).clamp(40, 200),
         }
     }
@@ -63,6 +65,11 @@ impl World {
     /// Whether an environment variable is set to something.
     pub fn is_set(&self, name: &str) -> bool {
         self.environment.get(name).is_some_and(|value| !value.is_empty())
+    }
+
+    /// Whether a person can be asked: somebody types, and sees what is asked.
+    pub fn is_attended(&self) -> bool {
+        self.stdin_terminal && self.stderr_terminal
     }
 
     /// Whether output has colours.

@@ -507,7 +507,7 @@ fn what_is_no_assertion_is_refused() {
     refused_assertion(r#"{"type": 3, "value": "x"}"#, "`type` must be one of `contains`");
     refused_assertion(
         r#"{"type": "agent", "use": "agents:judge", "value": "be polite"}"#,
-        "cannot ask judges",
+        "no agent is called `judge`",
     );
     refused_assertion(r#"{"type": "script", "use": "scripts:tests.validate"}"#, "cannot run scripts");
     refused_assertion(r#"{"type": "contains", "value": "x", "massage": "y"}"#, "did you mean `message`?");

@@ -7,7 +7,7 @@
 //! - [`config`]: the project file, the target, which suites are meant;
 //! - [`cases`]: documents become cases;
 //! - [`run`]: conversations are held side by side, results come out one by one;
-//! - [`session`]: one conversation; [`adapters`]: how the agent is reached;
+//! - [`session`]: one conversation; [`adapters`]: how the agent is reached; [`roles`]: helpers that are asked;
 //! - [`checks`]: assertions as data, deciding over the recorded trace;
 //! - [`report`]: console, JSON, JSON lines, JUnit, GitHub.
 
@@ -20,5 +20,6 @@ pub use hotseat_model as model;
 pub use hotseat_runtime as runtime;
 mod process;
 pub mod report;
+pub mod roles;
 pub mod run;
 pub mod session;

@@ -6,11 +6,12 @@ use std::path::Path;
 /// What each folder may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("checks", &[]),
-    ("session", &["adapters", "cases", "checks", "process"]),
+    ("session", &["adapters", "cases", "checks", "process", "roles"]),
+    ("roles", &["adapters", "checks", "session"]),
     ("adapters", &["process", "session"]),
     ("cases", &["checks", "session"]),
-    ("config", &["adapters", "cases", "process", "session"]),
-    ("run", &["adapters", "cases", "checks", "config", "session"]),
+    ("config", &["adapters", "cases", "checks", "process", "session"]),
+    ("run", &["adapters", "cases", "checks", "config", "roles", "session"]),
     ("report", &["checks", "run", "session"]),
 ];
 

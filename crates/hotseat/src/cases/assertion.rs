@@ -8,8 +8,8 @@ use super::assertion_shape::{EXPECTED_CALL, TOOL_CALLED_VALUE, TOOL_RESULT_VALUE
 use super::block::{count, pattern};
 use super::variables::mistake;
 use crate::checks::{
-    ArgumentMatch, Check, CheckKind, Contains, Equals, Expected, ExpectedCall, JsonPath, JsonSchema, Path,
-    Regex, Schema, SequenceMatch, ToolCalled, ToolResult, ToolSequence, Type, ValueType,
+    ArgumentMatch, Check, CheckKind, Contains, Equals, Expected, ExpectedCall, JsonPath, JsonSchema, Judged,
+    Path, Reference, Regex, Schema, SequenceMatch, ToolCalled, ToolResult, ToolSequence, Type, ValueType,
 };
 use hotseat_document::{Diagnostics, Map, Place, View};
 
@@ -68,13 +68,7 @@ fn kind(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)>
         "tool_called" => tool_called(map, mistakes)?,
         "tool_result" => tool_result(map, mistakes)?,
         "tool_sequence" => (CheckKind::ToolSequence(tool_sequence(map)?), place("calls")),
-        "agent" => {
-            let words = "this version cannot ask judges: leave the assertion out, or use another type";
-            mistakes.push(
-                mistake(map.place_of("type"), "`agent` assertions are judged by another agent").help(words),
-            );
-            return None;
-        }
+        "agent" => judged(map, mistakes)?,
         "script" => {
             let words = "this version cannot run scripts: leave the assertion out, or use another type";
             mistakes.push(
@@ -186,6 +180,47 @@ fn tool_result(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, 
     let place =
         written.place_of("result").or_else(|| written.place_of("tool")).unwrap_or_else(|| map.place());
     Some((CheckKind::ToolResult(ToolResult { name: name.to_string(), result }), place))
+}
+
+fn judged(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)> {
+    let judge = match map.get("use") {
+        Some(view) => Some(reference(view, mistakes)?),
+        None => None,
+    };
+    let options = match map.json("options") {
+        Some(Value::Object(options)) => options,
+        _ => serde_json::Map::new(),
+    };
+    let metadata = options.get("metadata");
+    let told = metadata.and_then(|metadata| metadata.get("criteria")).cloned();
+    if told.is_some() && map.has("criteria") {
+        let words = "`criteria` stands here and under `options.metadata`";
+        mistakes.push(mistake(map.place_of("criteria"), words).help("leave one of them out"));
+        return None;
+    }
+    let criteria = map.json("criteria").or(told);
+    if criteria.is_none() && judge.is_none() {
+        let words = "`agent` needs `criteria`, or a judge of its own under `use`";
+        mistakes.push(mistake(map.place_of("type"), words));
+        return None;
+    }
+    let place = map.place_of("criteria").or_else(|| map.place_of("use")).unwrap_or_else(|| map.place());
+    Some((CheckKind::Judged(Judged { judge, criteria, options }), place))
+}
+
+/// A reference to a helper.
+pub(super) fn reference(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Reference> {
+    let wrong = match Reference::parse(view.text()?) {
+        Ok(Reference::Script(_)) => mistake(
+            Some(view.place()),
+            "this refers to a function of a script, and this version cannot run scripts",
+        )
+        .help("refer to an agent of the project, `agents:ID`, or to a model, `connectors:NAME`"),
+        Ok(reference) => return Some(reference),
+        Err(words) => mistake(Some(view.place()), words),
+    };
+    mistakes.push(wrong);
+    None
 }
 
 fn tool_sequence(map: &Map<'_>) -> Option<ToolSequence> {

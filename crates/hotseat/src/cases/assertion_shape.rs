@@ -241,11 +241,19 @@ assertion!(
     AGENT,
     "Agent",
     "agent",
-    "Another agent judges. Refused by this version: it cannot ask judges.",
+    "Another agent judges what this one did. A judge that cannot be asked, or gives no judgement, is an error of its own and never a verdict.",
     [
-        Field::optional("use", Kind::NonEmptyText, "The judge, as `agents:ID`."),
-        Field::optional("value", Kind::Json, "The criteria."),
-        Field::optional("criteria", Kind::Json, "The criteria."),
+        Field::optional(
+            "use",
+            Kind::NonEmptyText,
+            "The judge: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt. Default: `judge` of the project file.",
+        ),
+        Field::optional(
+            "criteria",
+            Kind::Json,
+            "What has to be so, usually a sentence. Also read from `options.metadata.criteria`.",
+        )
+        .aliases(&["value"]),
         OPTIONS,
     ]
 );

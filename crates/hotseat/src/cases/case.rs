@@ -10,12 +10,13 @@ use serde_json::Value;
 use super::block::{Block, pattern};
 use super::checkpoints::{Checkpoint, checkpoints};
 use super::content::{attachments, messages, parts};
-use super::limits::{duration, millis, timeout};
+use super::limits::{millis, timeout};
+use super::partners::{self, Interactive, Simulator};
 use super::script::{client_tools, interrupt_answers};
 use super::shape::{CASE, EXPECTED_ERROR, HOOK, MESSAGE, TURN};
 use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
-use crate::checks::{Check, Pattern};
+use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
 use crate::session::{ClientTool, InterruptAnswer, Message, OnMissingInput, Part, Role, media, merged};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
@@ -48,12 +49,22 @@ pub struct Case {
     pub turns: Vec<Turn>,
     /// What has to be reached in some turn.
     pub checkpoints: Vec<Checkpoint>,
-    /// Where its simulated user is written, if it has one.
-    pub simulator: Option<Place>,
-    /// Where a person is asked for, if one is.
-    pub interactive: Option<Place>,
+    /// What holds of turns that are not written: said by a simulated user or a person.
+    pub unwritten: Turn,
+    /// Its simulated user, if it has one.
+    pub simulator: Option<Simulator>,
+    /// The person who is asked, if one is.
+    pub interactive: Option<Interactive>,
+    /// Whether a simulated user goes on until its checkpoints are reached, whether the agent waits or not.
+    pub is_dynamic: bool,
+    /// How many turns there may be; none where the case does not say.
+    pub max_turns: Option<usize>,
     /// What is done when the agent waits and nobody can answer it.
     pub on_missing_input: OnMissingInput,
+    /// What is done when the agent is done and another turn is written.
+    pub on_complete: OnComplete,
+    /// Whether the conversation goes on after a turn whose checks do not hold.
+    pub continue_on_failure: bool,
     /// What is asserted of the whole conversation, with what the target asserts.
     pub checks: Vec<Check>,
     /// What is asserted under `final_assertions`.
@@ -83,6 +94,18 @@ pub struct Opening {
     pub messages: Vec<Message>,
     /// `input` as it is written, where the case has one.
     pub input: Option<Value>,
+}
+
+/// What is done when the agent does not wait for an input and another turn is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnComplete {
+    /// The turn is sent.
+    #[default]
+    Continue,
+    /// The conversation is over.
+    Stop,
+    /// The case fails.
+    Fail,
 }
 
 /// One user input and what is asserted of its turn.
@@ -281,28 +304,23 @@ fn read(
         }
     }
     let (opening, turns) = inputs(map, &every_turn, mistakes);
-    let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok());
+    let (simulator, told_max) = partners::simulator(map, mistakes);
+    let interactive = partners::interactive(map, mistakes);
+    let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);
     if let Some(max) = max_turns.filter(|max| turns.len() > *max) {
         let message = format!("there are {} turns, and `max_turns` is {max}", turns.len());
-        mistakes.push(mistake(map.place_of("max_turns"), message));
+        let place = map.place_of("max_turns").or_else(|| map.key_place("simulator"));
+        mistakes.push(mistake(place, message));
     }
     if map.text("type") == Some("single_turn") && turns.len() > 1 {
         let message = format!("there are {} turns, and `type` says that there is one", turns.len());
         mistakes.push(mistake(map.place_of("type"), message));
     }
-    let interactive = map.map("interactive");
-    if let Some(view) = interactive.as_ref().and_then(|interactive| interactive.get("timeout"))
-        && duration(view.text().unwrap_or_default()).is_none()
-    {
-        let wrong = mistake(Some(view.place()), "this is not a duration of up to a week");
-        mistakes.push(wrong.help("write for instance `500ms`, `30s` or `1m30s`"));
-    }
-    let person = interactive.filter(|interactive| interactive.bool("enabled") == Some(true));
-    let simulator = map.key_place("simulator");
     let expects_more =
         map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
     let mut checks = Block::read(map.get("assert"), mistakes).over(&inherited.case).checks();
     checks.extend(Block::read(map.get("evaluate"), mistakes).soft_checks());
+    checks.extend(expected(map));
     Case {
         id: shown(id.or(name).unwrap_or_default()),
         place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
@@ -327,8 +345,17 @@ fn read(
         opening,
         turns,
         checkpoints: checkpoints(map, mistakes),
+        unwritten: Turn::saying(Vec::new(), map.json("options"), map.place(), &every_turn),
+        is_dynamic: simulator.is_some() && map.has("checkpoints"),
         simulator,
-        interactive: person.map(|person| person.place()),
+        interactive,
+        max_turns,
+        on_complete: match map.text("on_complete") {
+            Some("stop") => OnComplete::Stop,
+            Some("fail") => OnComplete::Fail,
+            _ => OnComplete::Continue,
+        },
+        continue_on_failure: map.bool("continue_on_failure") == Some(true),
         on_missing_input: match map.text("on_missing_input") {
             Some("skip") => OnMissingInput::Skip,
             Some("fail") => OnMissingInput::Fail,
@@ -339,6 +366,39 @@ fn read(
         checks,
         final_checks: Block::read(map.get("final_assertions"), mistakes).checks(),
         document: document.clone(),
+    }
+}
+
+/// `expected`: it decides where nothing else is asserted.
+fn expected(map: &Map<'_>) -> Option<Check> {
+    let value = map.json("expected")?;
+    let asserts = ["assert", "final_assertions", "checkpoints"].iter().any(|key| map.has(key))
+        || map
+            .list("turns")
+            .into_iter()
+            .flatten()
+            .any(|turn| turn.map(&TURN).is_some_and(|turn| turn.has("assert")));
+    let written = serde_json::json!({"type": "equals", "value": value});
+    let place = map.place_of("expected").unwrap_or_else(|| map.place());
+    Some(Check {
+        strength: if asserts { Strength::Soft } else { Strength::Hard },
+        written: Some(Arc::new(written)),
+        ..Check::new(CheckKind::Equals(Equals { value }), place)
+    })
+}
+
+impl Turn {
+    /// A turn of which only that is asserted which holds of every turn.
+    fn saying(content: Vec<Part>, options: Option<Value>, place: Place, every_turn: &Block) -> Turn {
+        Turn {
+            content,
+            options,
+            place,
+            checks: every_turn.checks(),
+            timeout: None,
+            expect_error: None,
+            resume: Vec::new(),
+        }
     }
 }
 
@@ -393,15 +453,7 @@ fn inputs(map: &Map<'_>, every_turn: &Block, mistakes: &mut Diagnostics) -> (Ope
         }
     };
     // What the case asserts is asserted of the conversation, which is this one turn; what every turn must hold, too.
-    let turn = Turn {
-        content,
-        options: case_options,
-        place: input.place(),
-        checks: every_turn.checks(),
-        timeout: None,
-        expect_error: None,
-        resume: Vec::new(),
-    };
+    let turn = Turn::saying(content, case_options, input.place(), every_turn);
     (Opening { messages: before, input: Some(input.json()) }, vec![turn])
 }
 

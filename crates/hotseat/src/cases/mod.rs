@@ -10,15 +10,17 @@ mod case;
 mod checkpoints;
 mod content;
 mod limits;
+mod partners;
 mod script;
 pub mod shape;
 mod suite;
 mod variables;
 
 pub use block::Block;
-pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, Opening, Turn};
+pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, OnComplete, Opening, Turn};
 pub use checkpoints::Checkpoint;
 pub use limits::millis;
+pub use partners::{Interactive, Simulator, Style};
 pub use script::{client_tools, interrupt_answers};
 pub use suite::{Decoding, Suite};
 pub use variables::{Environment, Variables, interpolate, references};

@@ -79,6 +79,11 @@ pub static CASE: Shape = Shape {
         )
         .aliases(&["assertions"]),
         Field::optional(
+            "expected",
+            Kind::Json,
+            "The whole answer, as `equals` compares it. Where the case asserts something else, it is only measured.",
+        ),
+        Field::optional(
             "final_assertions",
             OWN_ASSERT_KIND,
             "The same, under the name that they have beside assertions of turns.",
@@ -96,12 +101,12 @@ pub static CASE: Shape = Shape {
         Field::optional(
             "simulator",
             Kind::Shape(&SIMULATOR),
-            "A simulated user, asked when the turns are over. This version cannot ask one: such a case fails where it would have to.",
+            "A simulated user, who begins where no turn is written, and goes on when the turns are over: with `checkpoints` until these are reached, otherwise as long as the agent waits for an input.",
         ),
         Field::optional(
             "interactive",
             Kind::Shape(&INTERACTIVE),
-            "A person, asked when the turns are over. This version cannot ask one: such a case fails where it would have to.",
+            "A person, asked when the turns are over and the agent waits, where no user is simulated.",
         ),
         Field::optional(
             "on_missing_input",
@@ -111,9 +116,21 @@ pub static CASE: Shape = Shape {
         Field::optional(
             "max_turns",
             Kind::Integer { min: 1, max: 10_000 },
-            "How many turns there may be, simulated ones included.",
+            "How many turns there may be, simulated ones included. Also read from `simulator.options.metadata.max_turns`.",
         )
         .default("20"),
+        Field::optional(
+            "on_complete",
+            Kind::Choice(&["continue", "stop", "fail"]),
+            "What happens when the agent does not wait for an input and another turn is written: it is sent, or the conversation is over, or the case fails.",
+        )
+        .default("continue"),
+        Field::optional(
+            "continue_on_failure",
+            Kind::Bool,
+            "Whether the conversation goes on after a turn whose assertions do not hold. The case fails all the same.",
+        )
+        .default("false"),
         Field::optional("turn_assert", ASSERT_KIND, "What is asserted of every turn of this case."),
         Field::optional(
             "tools",
@@ -244,13 +261,23 @@ pub static SIMULATOR: Shape = Shape {
     name: "Simulator",
     doc: "A simulated user.",
     fields: &[
-        Field::optional("use", Kind::NonEmptyText, "Who simulates: `agents:ID`, or the bare id."),
+        Field::optional(
+            "use",
+            Kind::NonEmptyText,
+            "Who simulates: `agents:ID` or the bare id; `connectors:NAME` for a model with the built-in prompt. Default: `--simulator`, or `simulator` of the project file.",
+        ),
         Field::optional(
             "options",
             Kind::JsonMap,
             "What it is told: `metadata` with `persona` and `goal`, `connector`.",
         ),
         Field::optional("metadata", Kind::JsonMap, "The same as `options.metadata`."),
+        Field::optional(
+            "style",
+            Kind::Choice(&["message", "transcript"]),
+            "How it is told of the conversation: within the one message that it gets, or as messages that were said before.",
+        )
+        .default("message"),
     ],
 };
 

@@ -16,7 +16,9 @@ mod equals;
 mod idle;
 mod json_path;
 mod json_schema;
+mod judged;
 mod pattern;
+mod reference;
 mod regex;
 mod result_never;
 mod text;
@@ -31,7 +33,7 @@ use hotseat_trace::{CheckVerdict, Scope};
 use serde_json::Value;
 
 pub use after::After;
-pub use answer::whole_json;
+pub use answer::{answer, json_in, whole_json};
 pub use arguments_never::ArgumentsNever;
 pub use call_forbidden::CallForbidden;
 pub use calls::{ArgumentPatterns, CallFilter};
@@ -43,7 +45,9 @@ pub use equals::Equals;
 pub use idle::{Idle, MaxIdle};
 pub use json_path::{JsonPath, Path};
 pub use json_schema::{JsonSchema, Schema};
+pub use judged::Judged;
 pub use pattern::{Pattern, escape};
+pub use reference::Reference;
 pub use regex::Regex;
 pub use result_never::ResultNever;
 pub use text::{Text, TextMatch};
@@ -117,6 +121,8 @@ pub enum CheckKind {
     ToolResult(ToolResult),
     /// The tool calls as a whole.
     ToolSequence(ToolSequence),
+    /// Another agent judges.
+    Judged(Judged),
 }
 
 impl CheckKind {
@@ -139,6 +145,7 @@ impl CheckKind {
             CheckKind::ToolCalled(check) => check.describe(),
             CheckKind::ToolResult(check) => check.describe(),
             CheckKind::ToolSequence(check) => check.describe(),
+            CheckKind::Judged(check) => check.describe(),
         }
     }
 
@@ -161,6 +168,7 @@ impl CheckKind {
             CheckKind::ToolCalled(check) => check.decide(scope),
             CheckKind::ToolResult(check) => check.decide(scope),
             CheckKind::ToolSequence(check) => check.decide(scope),
+            CheckKind::Judged(_) => Judged::decide(),
         }
     }
 }
@@ -182,7 +190,15 @@ impl Check {
         if self.negated { format!("not: {words}") } else { words }
     }
 
-    /// Whether it holds for a turn or a whole conversation.
+    /// What a judge is asked, where one is.
+    pub fn judged(&self) -> Option<&Judged> {
+        match &self.kind {
+            CheckKind::Judged(judged) => Some(judged),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds for a turn or a whole conversation. Of a check that a judge decides nothing is known here.
     pub fn decide(&self, scope: Scope<'_>) -> CheckVerdict {
         let Decided { outcome, actual } = self.kind.decide(scope);
         let passed = match outcome {

@@ -8,9 +8,21 @@ use std::time::Duration;
 use super::shape::TARGET;
 use super::start::Start;
 use super::target::{BoundTarget, Kind};
-use crate::cases::{Block, Case, Environment, Inherited, Variables, interpolate, millis, references};
+use crate::cases::{Block, Case, Inherited, Variables, interpolate, millis, references};
 use crate::session::{Redactor, Timeouts};
 use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
+use hotseat_runtime::files::Connectors;
+
+/// What an agent is read with.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    /// The folder that its paths start from.
+    pub(super) root: &'a Path,
+    /// The language models of the project.
+    pub(super) connectors: &'a Arc<Connectors>,
+    /// The environment.
+    pub(super) environment: &'a BTreeMap<String, String>,
+}
 
 /// An agent: the one under `target`, or one of `agents`.
 #[derive(Debug, Clone)]
@@ -32,6 +44,7 @@ pub struct Agent {
     /// What of a case it is told.
     hears: Vec<&'static str>,
     root: PathBuf,
+    connectors: Arc<Connectors>,
     source: Arc<Source>,
     node: Node,
 }
@@ -42,10 +55,10 @@ impl Agent {
         name: Option<&str>,
         node: &Node,
         source: &Arc<Source>,
-        root: &Path,
-        environment: &Environment,
+        around: Surroundings<'_>,
         mistakes: &mut Diagnostics,
     ) -> Agent {
+        let Surroundings { root, connectors, environment } = around;
         // Variables of the environment are filled in now; those of hooks when a case has them. One that is not set
         // matters only where the agent is used.
         let mut filled = node.clone();
@@ -68,7 +81,7 @@ impl Agent {
         }
         // What variables of hooks will be filled in to is looked at then.
         if unset.is_empty() && !says_variable(&filled) {
-            BoundTarget::read(&map, root, environment, mistakes);
+            BoundTarget::read(&map, around, mistakes);
         }
         let limit = |key: &str, default: u64| map.integer(key).map_or(Duration::from_millis(default), millis);
         Agent {
@@ -85,6 +98,7 @@ impl Agent {
             unset,
             hears: Kind::of(shape).hears(node),
             root: root.to_path_buf(),
+            connectors: connectors.clone(),
             source: source.clone(),
             node: node.clone(),
         }
@@ -108,7 +122,12 @@ impl Agent {
         }
         let shape = TARGET.shape_of(&node).expect("the shape was checked");
         let map = Map::of(&node, &self.source, shape).expect("the shape was checked");
-        let bound = BoundTarget::read(&map, &self.root, variables.environment, &mut mistakes);
+        let around = Surroundings {
+            root: &self.root,
+            connectors: &self.connectors,
+            environment: variables.environment,
+        };
+        let bound = BoundTarget::read(&map, around, &mut mistakes);
         match (bound, mistakes.is_empty()) {
             (Some(target), true) => Ok(target),
             _ => Err(mistakes),

@@ -2,6 +2,7 @@
 
 mod agent;
 mod discover;
+mod helpers;
 mod project;
 pub mod shape;
 mod start;
@@ -9,6 +10,7 @@ mod target;
 
 pub use agent::Agent;
 pub use discover::{Discovered, discover, shown};
+pub use helpers::{Helper, Part, Wanted};
 pub use project::{FILE_NAMES, Project, named_secrets};
 pub use start::{Start, StartedAgent};
 pub use target::{BoundTarget, Means, Shown, Target, is_secret, secret_text};

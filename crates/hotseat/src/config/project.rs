@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::agent::Agent;
+use super::agent::{Agent, Surroundings};
 use super::shape::PROJECT;
 use super::target::is_secret;
 use crate::cases::{Decoding, Environment, Inherited, Variables, interpolate, references};
+use crate::checks::Reference;
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, nearest, yaml};
+use hotseat_model::Model;
+use hotseat_runtime::files::Connectors;
 
 /// The names under which a project file is looked for, in this order.
 pub const FILE_NAMES: [&str; 3] = ["hotseat.yaml", "hotseat.yml", "aguitest.config.yaml"];
@@ -29,6 +32,12 @@ pub struct Project {
     pub secrets: Vec<String>,
     /// The agents it names.
     pub agents: Vec<Arc<Agent>>,
+    /// The language models it names.
+    connectors: Arc<Connectors>,
+    /// Who simulates users where cases do not say it.
+    pub simulator: Option<Reference>,
+    /// Who judges where cases do not say it.
+    pub judge: Option<Reference>,
     /// The agent that is tested where nothing else is said.
     target: Option<Arc<Agent>>,
     /// The agent that is tested whatever else is said.
@@ -57,6 +66,9 @@ impl Project {
             parallel: None,
             secrets: Vec::new(),
             agents: Vec::new(),
+            connectors: Arc::default(),
+            simulator: None,
+            judge: None,
             target: None,
             chosen: None,
             nothing: Inherited::default(),
@@ -71,21 +83,15 @@ impl Project {
     /// # Errors
     /// Every mistake of the file.
     pub fn read(path: &Path, shown: &str, environment: Environment) -> Result<Project, Diagnostics> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}")))
-        })?;
-        let source = Source::new(shown, text, 1);
-        let mut node = yaml::parse(&source)?;
+        let (source, mut node) = parsed(path, shown)?;
         let mut mistakes = Diagnostics::new();
-        check(&node, &Kind::Shape(&PROJECT), &source, &mut mistakes);
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
-        let root = path.parent().filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut read = |name: Option<&str>, node: &Node| {
-            Arc::new(Agent::read(name, node, &source, root, &environment, &mut mistakes))
-        };
+        let root = folder_of(path);
         let written = Map::of(&node, &source, &PROJECT).expect("the shape was checked");
+        let connectors = Arc::new(connectors(&written, root, &mut mistakes));
+        let around = Surroundings { root, connectors: &connectors, environment: &environment };
+        let mut read = |name: Option<&str>, node: &Node| {
+            Arc::new(Agent::read(name, node, &source, around, &mut mistakes))
+        };
         let agents: Vec<Arc<Agent>> = written
             .get("agents")
             .and_then(View::entries)
@@ -114,7 +120,9 @@ impl Project {
         let variables =
             Variables { environment: &environment, given: &given, more_to_come: true, redactor: &none };
         if let hotseat_document::Value::Map(entries) = &mut node.value {
-            for entry in entries.iter_mut().filter(|entry| !matches!(&*entry.key.text, "target" | "agents")) {
+            // Agents and connectors look theirs up when they are used.
+            let used_later = ["target", "agents", "connectors"];
+            for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
                 if let Some(field) = PROJECT.field(&entry.key.text) {
                     interpolate(&mut entry.value, &field.kind, variables, &source, &mut mistakes);
                 }
@@ -124,6 +132,12 @@ impl Project {
         let texts = |key: &str| -> Vec<String> {
             map.list(key).into_iter().flatten().filter_map(View::text).map(str::to_string).collect()
         };
+        let mut reference = |key: &str| {
+            let view = map.get(key)?;
+            let read = Reference::parse(view.text()?);
+            read.map_err(|words| mistakes.push(Diagnostic::new(words).at(view.place()))).ok()
+        };
+        let (simulator, judge) = (reference("simulator"), reference("judge"));
         let suites = texts("suites");
         let project = Project {
             root: root.to_path_buf(),
@@ -136,12 +150,43 @@ impl Project {
             header_secrets,
             secrets: texts("secrets"),
             agents,
+            connectors,
+            simulator,
+            judge,
             target,
             chosen: None,
             nothing: Inherited::default(),
             environment,
         };
         if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
+    }
+
+    /// The connectors of a project file, whatever is wrong with its agents.
+    ///
+    /// # Errors
+    /// Everything that is written in no such file.
+    pub fn read_connectors(path: &Path, shown: &str) -> Result<Connectors, Diagnostics> {
+        let (source, node) = parsed(path, shown)?;
+        let mut mistakes = Diagnostics::new();
+        let written = Map::of(&node, &source, &PROJECT).expect("the shape was checked");
+        let connectors = connectors(&written, folder_of(path), &mut mistakes);
+        if mistakes.is_empty() { Ok(connectors) } else { Err(mistakes) }
+    }
+
+    /// The language models that it names.
+    pub fn connectors(&self) -> &Arc<Connectors> {
+        &self.connectors
+    }
+
+    /// The language model of a name: a new one, which has answered nothing yet.
+    ///
+    /// # Errors
+    /// When there is none of this name, and everything that is wrong with the one there is.
+    pub fn connector(&self, name: &str) -> Result<Arc<dyn Model>, Diagnostics> {
+        let connector = self.connectors.get(name, None, &|name| self.environment.get(name).cloned())?;
+        connector.open().map_err(|error| {
+            Diagnostic::new(format!("the connector `{name}` cannot be used: {}", error.message)).into()
+        })
     }
 
     /// Tests the agent of this name, whatever else is said.
@@ -236,7 +281,33 @@ pub fn named_secrets<'a>(
     listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone())))
 }
 
-/// The environment variables that headers and keys use: that is how secrets come into them.
+/// A project file and its text, whose shape is checked.
+fn parsed(path: &Path, shown: &str) -> Result<(Arc<Source>, Node), Diagnostics> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}")))
+    })?;
+    let source = Source::new(shown, text, 1);
+    let node = yaml::parse(&source)?;
+    let mut mistakes = Diagnostics::new();
+    check(&node, &Kind::Shape(&PROJECT), &source, &mut mistakes);
+    if mistakes.is_empty() { Ok((source, node)) } else { Err(mistakes) }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The connectors of a project file. Their paths begin at its folder.
+fn connectors(project: &Map<'_>, root: &Path, mistakes: &mut Diagnostics) -> Connectors {
+    let mut connectors = Connectors::default();
+    if let Some(view) = project.get("connectors") {
+        connectors.add(view, root, mistakes);
+    }
+    connectors
+}
+
+/// What headers and keys of agents and connectors hold: the environment variables that they use, for that is how
+/// secrets come into them, and the keys that are written out.
 fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
     use hotseat_document::Value;
     let entries = |node: Option<&Node>| match node.map(|node| &node.value) {
@@ -244,10 +315,18 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
         _ => Vec::new(),
     };
     let agents = project.get("target").cloned().into_iter().chain(entries(project.get("agents")));
-    let texts = agents.flat_map(|agent| {
+    let connectors = entries(project.get("connectors"));
+    let mut secrets = Vec::new();
+    for key in connectors.iter().filter_map(|connector| connector.get("api_key")) {
+        if let Value::String(text) = &key.value
+            && !text.contains("${")
+        {
+            secrets.push(("api_key".to_string(), text.clone()));
+        }
+    }
+    let texts = agents.chain(connectors).flat_map(|agent| {
         entries(agent.get("headers")).into_iter().chain(agent.get("api_key").cloned()).collect::<Vec<_>>()
     });
-    let mut secrets = Vec::new();
     for node in texts {
         let Value::String(text) = &node.value else { continue };
         for (name, _) in references(text).into_iter().filter(|(_, of_environment)| *of_environment) {
@@ -258,7 +337,7 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
 }
 
 /// The agent of a name.
-fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnostic> {
+pub(super) fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnostic> {
     if let Some(agent) = agents.iter().find(|agent| agent.name.as_deref() == Some(name)) {
         return Ok(agent.clone());
     }

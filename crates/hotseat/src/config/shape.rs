@@ -2,6 +2,7 @@
 
 use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT};
 use hotseat_document::{Field, Kind, Shape, Tagged};
+use hotseat_runtime::files::CONNECTOR;
 
 const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
 
@@ -19,6 +20,21 @@ pub static PROJECT: Shape = Shape {
             "agents",
             Kind::Map(&Kind::Tagged(&TARGET)),
             "Agents by name. `hotseat test -n NAME` tests one of them.",
+        ),
+        Field::optional(
+            "connectors",
+            Kind::Map(&Kind::Tagged(&CONNECTOR)),
+            "Language models by name, for embedded agents and `options.connector`. One that is not used needs none of its variables and files.",
+        ),
+        Field::optional(
+            "simulator",
+            Kind::NonEmptyText,
+            "Who simulates users where cases do not say it: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt.",
+        ),
+        Field::optional(
+            "judge",
+            Kind::NonEmptyText,
+            "Who judges where `agent` assertions do not say it: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt.",
         ),
         Field::optional(
             "suites",

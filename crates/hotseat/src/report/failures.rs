@@ -33,7 +33,7 @@ pub struct Failed {
 /// A selection of more cases than this is no longer a command that somebody would paste.
 const SELECTED: usize = 5;
 /// Nor is a pattern that is longer than this.
-const LONGEST: usize = 200;
+const LONGEST: usize = 60;
 
 impl Failures {
     /// None yet; at most so many will be kept.
@@ -83,7 +83,7 @@ impl Failures {
         Some(match kind {
             FailureKind::Assertion | FailureKind::MissingCheckpoints => match &run {
                 Some(run) => format!("when it is fixed, run only what failed: `{run}`"),
-                None => "stop at the first failure with `--fail-fast`, and look at one after the other".to_string(),
+                None => "run one of the failed cases alone with `--run` and its name".to_string(),
             },
             FailureKind::AgentError | FailureKind::ProtocolError => {
                 format!("see all that the agent sent: {}", with("--trace trace.jsonl"))

@@ -25,7 +25,7 @@ pub use json::Json;
 pub use jsonl::JsonLines;
 pub use junit::JUnit;
 pub use trace::TraceLines;
-pub use words::{count, duration, one_line};
+pub use words::{count, duration, lines, one_line};
 
 use crate::run::{RunEvent, Setting};
 

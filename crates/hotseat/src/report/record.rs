@@ -359,7 +359,7 @@ impl<'a> OptionsRecord<'a> {
 impl<'a> ResultRecord<'a> {
     pub fn of(attempt: &'a Attempt, setting: &'a Setting) -> Self {
         let case = &attempt.selected.case;
-        let mode = Mode::of(case);
+        let mode = attempt.mode();
         let agent = attempt.selected.agent.as_ref().and_then(|agent| setting.tested(agent));
         let said = attempt.conversation.turns.first().and_then(|turn| turn.user.clone());
         let input = match (&case.opening.input, mode) {

@@ -8,18 +8,19 @@ use std::time::Duration;
 use hotseat_trace::{Conversation, Failure, FailureKind, Millis, Record, Verdict};
 use serde_json::Value;
 
+use super::partners::partners;
 use super::plan::Selected;
 use crate::adapters::AgentSession;
 use crate::adapters::http::Http;
-use crate::cases::{Case, Variables};
+use crate::cases::{Case, Interactive, Variables};
 use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
 use crate::session::{
-    Checked, Held, Reached, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis,
+    Asked, Checked, Held, OnMissingInput, Partners, Person, Reached, Recorder, Redactor, Timeouts,
+    TurnScript, hold, run_hook, wall_millis,
 };
 use hotseat_document::Diagnostics;
 
 /// Everything outside a case that an attempt needs.
-#[derive(Debug)]
 pub struct Outside {
     /// The project.
     pub project: Arc<Project>,
@@ -27,10 +28,23 @@ pub struct Outside {
     pub case_timeout: Option<Duration>,
     /// Whether attempts keep their events.
     pub keep_events: bool,
+    /// What the command line says of all cases.
+    pub overrides: Overrides,
+    /// The person who can be asked, where one is there.
+    pub person: Option<Arc<dyn Person>>,
     /// What agents are reached with.
-    means: Means,
+    pub(super) means: Means,
     /// The agents that are the same for every case, with what takes their secrets out.
     bound: Vec<(Arc<Agent>, BoundTarget, Redactor)>,
+}
+
+/// What the command line says of all cases, whatever these say themselves.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Overrides {
+    /// What is done when the agent waits and nobody can answer it.
+    pub on_missing_input: Option<OnMissingInput>,
+    /// Whether a person is asked: `Some(false)` never, `Some(true)` in every case.
+    pub interactive: Option<bool>,
 }
 
 /// An attempt and what it came to.
@@ -70,7 +84,15 @@ impl Outside {
     ) -> Result<Self, Diagnostics> {
         let environment = project.environment().clone();
         let means = Means { http, environment, keep_raw: keep_events };
-        let mut outside = Outside { project, case_timeout, keep_events, means, bound: Vec::new() };
+        let mut outside = Outside {
+            project,
+            case_timeout,
+            keep_events,
+            overrides: Overrides::default(),
+            person: None,
+            means,
+            bound: Vec::new(),
+        };
         for agent in agents.filter(|agent| !agent.varies) {
             let (target, redactor) = outside.bind(agent, &BTreeMap::new())?;
             outside.bound.push((agent.clone(), target, redactor));
@@ -91,7 +113,7 @@ impl Outside {
         })
     }
 
-    fn bound(&self, agent: &Arc<Agent>) -> Option<(&BoundTarget, &Redactor)> {
+    pub(super) fn bound(&self, agent: &Arc<Agent>) -> Option<(&BoundTarget, &Redactor)> {
         let bound = self.bound.iter().find(|(known, ..)| Arc::ptr_eq(known, agent));
         bound.map(|(_, target, redactor)| (target, redactor))
     }
@@ -102,7 +124,7 @@ impl Outside {
     }
 
     /// An agent with these variables, and what takes its secrets out.
-    fn bind(
+    pub(super) fn bind(
         &self,
         agent: &Agent,
         given: &BTreeMap<String, Value>,
@@ -136,12 +158,12 @@ pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
         Some(reason) => attempt.verdict = Verdict::skipped(reason.clone()),
         None => match prepare(&attempt.selected, outside).await {
             Err(failure) => attempt.verdict = Verdict::failed(failure),
-            Ok((case, target, redactor, timeouts)) => {
+            Ok(Prepared { case, target, redactor, timeouts, partners }) => {
                 let target = target.for_case(&case.target);
                 let script = TurnScript::new(target.tools);
                 let mut agent = target.target.open(&outside.means);
                 let recorder = Recorder::new(redactor.clone(), outside.keep_events);
-                let mut held = hold(&case, &mut *agent, script, timeouts, recorder).await;
+                let mut held = hold(&case, &mut *agent, script, timeouts, &partners, recorder).await;
                 agent.close().await;
                 add_last_words(&mut held, &*agent, &redactor);
                 attempt.verdict = held.verdict;
@@ -181,11 +203,17 @@ impl Attempt {
     }
 }
 
+/// A case that is ready to be held.
+struct Prepared {
+    case: Arc<Case>,
+    target: BoundTarget,
+    redactor: Redactor,
+    timeouts: Timeouts,
+    partners: Partners,
+}
+
 /// Runs the hooks of a case and fills in their variables.
-async fn prepare(
-    selected: &Selected,
-    outside: &Outside,
-) -> Result<(Arc<Case>, BoundTarget, Redactor, Timeouts), Failure> {
+async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Failure> {
     let case = &selected.case;
     let Some(agent) = &selected.agent else {
         let message = outside.project.no_target().message;
@@ -215,9 +243,13 @@ async fn prepare(
         })?;
         given.extend(new);
     }
+    let (partners, of_helpers) = partners(outside, case, &given).map_err(undefined)?;
     let (target, redactor) = match bound {
-        // What hooks give may hold secrets too.
-        Some((target, _)) if !given.is_empty() => (target.clone(), outside.redactor(&target.secrets, &given)),
+        // What hooks give and helpers use may hold secrets too.
+        Some((target, _)) if !given.is_empty() || !of_helpers.is_empty() => {
+            let secrets = [target.secrets.as_slice(), &of_helpers].concat();
+            (target.clone(), outside.redactor(&secrets, &given))
+        }
         Some((target, redactor)) => (target.clone(), redactor.clone()),
         None => outside.bind(agent, &given).map_err(undefined)?,
     };
@@ -227,5 +259,23 @@ async fn prepare(
     let case =
         case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
     let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
-    Ok((case, target, redactor, timeouts))
+    let case = outside.overrides.over(case);
+    Ok(Prepared { case, target, redactor, timeouts, partners })
+}
+
+impl Overrides {
+    /// A case as the command line wants it.
+    fn over(self, case: Arc<Case>) -> Arc<Case> {
+        let Overrides { on_missing_input, interactive } = self;
+        let on_missing_input = on_missing_input.unwrap_or(case.on_missing_input);
+        let interactive = match (interactive, &case.interactive) {
+            (None, _) | (Some(true), Some(_)) => case.interactive.clone(),
+            (Some(false), _) => None,
+            (Some(true), None) => Some(Interactive::asked(Asked::WhenAwaited, case.place.clone())),
+        };
+        let mut case = case;
+        let own = Arc::make_mut(&mut case);
+        (own.on_missing_input, own.interactive) = (on_missing_input, interactive);
+        case
+    }
 }

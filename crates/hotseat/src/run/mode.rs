@@ -1,6 +1,8 @@
 //! The kinds of conversations, which decide how a case is shown.
 
+use super::Attempt;
 use crate::cases::Case;
+use crate::checks::Reference;
 use crate::session::OnMissingInput;
 
 /// What kind of conversation a case is.
@@ -21,7 +23,7 @@ impl Mode {
             || case.interactive.is_some()
             || case.on_missing_input != OnMissingInput::End;
         match () {
-            () if case.simulator.is_some() && !case.checkpoints.is_empty() => Mode::Dynamic,
+            () if case.is_dynamic => Mode::Dynamic,
             () if case.turns.len() > 1 || goes_on => Mode::MultiTurn,
             () => Mode::Standard,
         }
@@ -37,21 +39,37 @@ impl Mode {
     }
 }
 
+impl Attempt {
+    /// What kind of conversation it was. A person who answers can make one of several turns of any.
+    pub fn mode(&self) -> Mode {
+        match Mode::of(&self.selected.case) {
+            Mode::Standard if self.conversation.turns.len() > 1 => Mode::MultiTurn,
+            mode => mode,
+        }
+    }
+}
+
 /// Which kinds there are in a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modes {
     /// Whether some case has several turns.
     pub multi_turn: bool,
     /// Whether some case has a simulated user and checkpoints.
     pub dynamic: bool,
+    /// The simulated users, each once; none stands for the one that the project or the command line names.
+    pub simulators: Vec<Option<Reference>>,
 }
 
 impl Modes {
-    pub(super) fn add(&mut self, mode: Mode) {
-        match mode {
+    pub(super) fn add(&mut self, case: &Case) {
+        match Mode::of(case) {
             Mode::Standard => {}
             Mode::MultiTurn => self.multi_turn = true,
             Mode::Dynamic => self.dynamic = true,
+        }
+        let simulator = case.simulator.as_ref().map(|simulator| &simulator.reference);
+        if let Some(reference) = simulator.filter(|reference| !self.simulators.contains(reference)) {
+            self.simulators.push(reference.clone());
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::mode::{Mode, Modes};
+use super::mode::Modes;
+use super::partners::helpers;
 use crate::cases::{Case, Suite};
-use crate::checks::{Check, Pattern};
-use crate::config::{Agent, Project};
+use crate::checks::{Check, Pattern, Reference};
+use crate::config::{Agent, Helper, Project};
 use hotseat_document::Diagnostic;
 
 /// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
@@ -50,6 +51,8 @@ pub struct Plan {
     pub modes: Modes,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
+    /// The agents that help, each once.
+    helpers: Vec<Arc<Agent>>,
 }
 
 impl Plan {
@@ -75,6 +78,7 @@ impl Plan {
             selected_suites: 0,
             modes: Modes::default(),
             notes: Vec::new(),
+            helpers: Vec::new(),
         };
         let mut mistakes = Vec::new();
         for agent in plan.agents() {
@@ -89,6 +93,10 @@ impl Plan {
                     Ok(case) => {
                         if plan.selection.fits(&case) && case.skip.is_none() {
                             mistakes.extend(agent.and_then(|agent| agent.deaf_to(&case)));
+                            match helpers(project, &case) {
+                                Ok(found) => plan.add_helpers(found),
+                                Err(wrong) => mistakes.extend(wrong),
+                            }
                             without_hooks.extend(agent.filter(|_| case.hooks == 0).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
                         }
@@ -99,6 +107,11 @@ impl Plan {
             }
             plan.selected_suites += usize::from(plan.selected > before);
         }
+        for helper in &plan.helpers {
+            if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
+                mistakes.extend(helper.unset().cloned());
+            }
+        }
         // A case without hooks has no variables but those of the environment.
         for agent in plan.agents().filter(|agent| agent.varies && agent.unset().next().is_none()) {
             if without_hooks.iter().any(|other| Arc::ptr_eq(other, agent)) {
@@ -108,12 +121,22 @@ impl Plan {
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
     }
 
+    fn add_helpers(&mut self, found: Vec<(Reference, Helper)>) {
+        for (_, helper) in found {
+            if let Helper::Agent(agent) = helper
+                && !self.helpers.iter().any(|known| Arc::ptr_eq(known, &agent))
+            {
+                self.helpers.push(agent);
+            }
+        }
+    }
+
     fn count(&mut self, case: Case, suite: &Arc<Suite>, agent: Option<&Arc<Agent>>) {
         self.total += 1;
         if !self.selection.fits(&case) {
             return;
         }
-        self.modes.add(Mode::of(&case));
+        self.modes.add(&case);
         if case.skip.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
             && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)
@@ -176,6 +199,12 @@ impl Plan {
             all().take(number).any(|other| Arc::ptr_eq(other, agent))
         };
         all().enumerate().filter(move |(number, agent)| !seen_before(*number, agent)).map(|(_, agent)| agent)
+    }
+
+    /// The agents that are spoken with: those that are tested, and those that help.
+    pub fn reached(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        let tested = |agent: &&Arc<Agent>| self.agents().any(|other| Arc::ptr_eq(other, agent));
+        self.agents().chain(self.helpers.iter().filter(move |agent| !tested(agent)))
     }
 
     /// Whether some suite has no agent to test.

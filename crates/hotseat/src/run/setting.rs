@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Modes, Outside, Plan};
+use crate::cases::Case;
+use crate::checks::Reference;
 use crate::config::Agent;
 
 /// What a run is carried out with.
@@ -18,6 +20,8 @@ pub struct Setting {
     pub selected: usize,
     /// Which kinds of conversations there are.
     pub modes: Modes,
+    /// Who simulates users where the case does not say.
+    simulator: Option<Reference>,
     /// How long all turns of a case may take where the case does not say so.
     pub case_timeout: Option<Duration>,
     /// How long a turn may take where it does not say so; none where agents differ in it.
@@ -66,7 +70,8 @@ impl Setting {
             inputs: plan.suites().map(|suite| suite.shown.clone()).collect(),
             total: plan.total,
             selected: plan.selected,
-            modes: plan.modes,
+            modes: plan.modes.clone(),
+            simulator: outside.project.simulator.clone(),
             case_timeout: outside.case_timeout,
             turn_timeout: first.filter(|first| limits.all(|limit| limit == *first)),
             choices,
@@ -82,6 +87,29 @@ impl Setting {
     /// How an agent may be shown.
     pub fn tested(&self, agent: &Arc<Agent>) -> Option<&Tested> {
         self.agents.iter().find(|(known, _)| Arc::ptr_eq(known, agent)).map(|(_, tested)| tested)
+    }
+
+    /// The simulated users, as they are shown to people.
+    pub fn simulators(&self) -> Vec<String> {
+        let mut all: Vec<String> =
+            self.modes.simulators.iter().map(|reference| self.shown(reference.as_ref())).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The simulated user of a case, as it is shown to people.
+    pub fn simulator_of(&self, case: &Case) -> Option<String> {
+        case.simulator.as_ref().map(|simulator| self.shown(simulator.reference.as_ref()))
+    }
+
+    /// A helper: an agent by its name alone.
+    fn shown(&self, reference: Option<&Reference>) -> String {
+        match reference.or(self.simulator.as_ref()) {
+            Some(Reference::Agent(id)) => id.clone(),
+            Some(other) => other.to_string(),
+            None => "simulator".to_string(),
+        }
     }
 
     /// How many conversations are really held at once.

@@ -2,6 +2,7 @@
 
 use hotseat_trace::Scope;
 
+use super::Checked;
 use crate::cases::Checkpoint;
 
 /// A checkpoint, and in which turn it was reached.
@@ -21,49 +22,52 @@ pub fn begin(checkpoints: &[Checkpoint]) -> Vec<Reached> {
     checkpoints.iter().map(none).collect()
 }
 
-/// Looks at a turn. A checkpoint is reached once: when all it asserts holds of one turn, and those it comes after are
-/// reached, in that turn at the latest. In which order they are written does not matter.
-pub fn look(all: &mut [Reached], number: usize, turn: Scope<'_>) {
-    let wrong: Vec<Option<String>> = all
-        .iter()
-        .map(|reached| {
-            if reached.at.is_some() {
-                return None;
-            }
-            let verdicts = reached.checkpoint.checks.iter().map(|check| check.decide(turn));
-            let failed = verdicts.filter(|verdict| !verdict.passed);
-            let words: Vec<String> = failed
-                .map(|verdict| format!("expected {}; found {}", verdict.expected, verdict.actual))
-                .collect();
-            (!words.is_empty()).then(|| words.join("; "))
-        })
-        .collect();
-    loop {
-        let is_free = |reached: &Reached| {
-            reached.at.is_none() && reached.checkpoint.after.iter().all(|&before| all[before].at.is_some())
-        };
-        let next = (0..all.len()).find(|&place| wrong[place].is_none() && is_free(&all[place]));
-        let Some(next) = next else { break };
-        all[next].at = Some(number);
-    }
-    for place in 0..all.len() {
-        if all[place].at.is_some() {
-            all[place].missing = None;
-            continue;
+/// The next one to look at in a turn: not reached and not looked at yet, and all that it comes after are reached, in this
+/// turn at the latest.
+pub fn next(all: &[Reached], looked_at: &[bool]) -> Option<usize> {
+    let is_free = |reached: &Reached| {
+        reached.at.is_none() && reached.checkpoint.after.iter().all(|&before| all[before].at.is_some())
+    };
+    (0..all.len()).find(|&place| !looked_at[place] && is_free(&all[place]))
+}
+
+impl Reached {
+    /// Takes note of what its checks came to in a turn. All of them hold of one turn, or it is not reached there.
+    pub fn take(&mut self, decided: &[Checked], turn: usize) {
+        let failed = decided.iter().filter(|checked| !checked.verdict.passed);
+        let words: Vec<String> = failed
+            .map(|checked| format!("expected {}; found {}", checked.verdict.expected, checked.verdict.actual))
+            .collect();
+        match words.is_empty() {
+            true => (self.at, self.missing) = (Some(turn), None),
+            false => self.missing = Some(format!("in turn {turn}: {}", words.join("; "))),
         }
-        let waits = all[place].checkpoint.after.iter().find(|&&before| all[before].at.is_none());
-        all[place].missing = match (&wrong[place], waits) {
-            (Some(words), _) => Some(format!("in turn {number}: {words}")),
-            (None, Some(&before)) => Some(format!(
-                "in turn {number} it held, but `{}` was not reached before",
-                all[before].checkpoint.id
-            )),
-            (None, None) => None,
-        };
     }
+}
+
+/// Takes note that one could not be reached in a turn because it comes after others.
+pub fn wait(all: &mut [Reached], place: usize, turn: usize, scope: Scope<'_>) {
+    let Some(&before) = all[place].checkpoint.after.iter().find(|&&before| all[before].at.is_none()) else {
+        return;
+    };
+    // What a judge would say is not asked before its time.
+    let checks = &all[place].checkpoint.checks;
+    let holds = checks.iter().all(|check| check.judged().is_none() && check.decide(scope).passed);
+    let before = &all[before].checkpoint.id;
+    all[place].missing = Some(match holds {
+        true => format!("in turn {turn} it held, but `{before}` was not reached before"),
+        false => format!("`{before}` was not reached before"),
+    });
 }
 
 /// The required ones that are not reached.
 pub fn missing(all: &[Reached]) -> impl Iterator<Item = &Reached> {
     all.iter().filter(|reached| reached.checkpoint.required && reached.at.is_none())
+}
+
+/// Whether nothing is left to be reached: all that are required, or, where none is, all.
+pub fn all_reached(all: &[Reached]) -> bool {
+    let some_required = all.iter().any(|reached| reached.checkpoint.required);
+    !all.is_empty()
+        && all.iter().all(|reached| reached.at.is_some() || (some_required && !reached.checkpoint.required))
 }

@@ -8,7 +8,7 @@ use hotseat::adapters::ag_ui::{Envelope, Session, Strictness, Target};
 use hotseat::adapters::http::Http;
 use hotseat::cases::{Case, Decoding, Inherited};
 use hotseat::document::{Source, yaml};
-use hotseat::session::{Held, Recorder, Redactor, Timeouts, TurnScript, hold};
+use hotseat::session::{Held, Partners, Recorder, Redactor, Timeouts, TurnScript, hold};
 use hotseat_testkit::agui::Run;
 use hotseat_testkit::{FakeAgent, Reply, Request};
 use hotseat_trace::{FailureKind, Payload, Status};
@@ -108,7 +108,14 @@ impl Talk {
         let script = TurnScript::new(case.target.tools.clone());
         let recorder = Recorder::new(Redactor::default(), true);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        Told(runtime.block_on(hold(&case, &mut session, script, self.timeouts, recorder)))
+        Told(runtime.block_on(hold(
+            &case,
+            &mut session,
+            script,
+            self.timeouts,
+            &Partners::default(),
+            recorder,
+        )))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostics, Map};
@@ -13,14 +12,15 @@ use serde_json::Value;
 use super::is_secret;
 use crate::adapters::embedded::Target;
 use crate::cases::CaseTarget;
+use crate::config::agent::Surroundings;
 
 /// The target, and the secrets that its files take from the environment.
 pub(super) fn read(
     map: &Map<'_>,
-    root: &Path,
-    environment: &BTreeMap<String, String>,
+    around: Surroundings<'_>,
     mistakes: &mut Diagnostics,
 ) -> Option<(Target, BTreeMap<String, String>)> {
+    let Surroundings { root, connectors, environment } = around;
     let path = root.join(map.text("agent")?);
     let secrets = RefCell::new(BTreeMap::new());
     let looked_up = |name: &str| {
@@ -30,7 +30,7 @@ pub(super) fn read(
         }
         value
     };
-    let agent = match files::load(&path, &Options { environment: &looked_up, connectors: None }) {
+    let agent = match files::load(&path, &Options { environment: &looked_up, connectors: Some(connectors) }) {
         Ok(agent) => Arc::new(agent),
         Err(wrong) => {
             mistakes.extend(wrong);

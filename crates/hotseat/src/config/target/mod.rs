@@ -8,7 +8,6 @@ mod openai;
 mod parts;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,6 +19,7 @@ use crate::cases::{CaseTarget, client_tools};
 use crate::session::ClientTool;
 use hotseat_document::{Diagnostics, Map, Node, Shape, Value as NodeValue};
 
+use super::agent::Surroundings;
 use super::shape::{AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET};
 
 /// A target with its variables filled in.
@@ -134,13 +134,8 @@ fn node_placeholders(node: &Node) -> Vec<Placeholder> {
 }
 
 impl BoundTarget {
-    /// Reads a target whose variables are filled in. `root` is the folder that its paths start from.
-    pub(super) fn read(
-        map: &Map<'_>,
-        root: &Path,
-        environment: &BTreeMap<String, String>,
-        mistakes: &mut Diagnostics,
-    ) -> Option<Self> {
+    /// Reads a target whose variables are filled in.
+    pub(super) fn read(map: &Map<'_>, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Option<Self> {
         let mut secrets = parts::header_secrets(map);
         let (target, tools) = match Kind::of(map.shape()) {
             Kind::AgUi => {
@@ -152,10 +147,10 @@ impl BoundTarget {
             Kind::Http => (http::read(map, mistakes).map(Target::Http), Vec::new()),
             Kind::Command => {
                 let tools = client_tools(map, "tools", mistakes);
-                (command::read(map, root, &tools, mistakes).map(Target::Command), tools)
+                (command::read(map, around.root, &tools, mistakes).map(Target::Command), tools)
             }
             Kind::Embedded => {
-                let found = embedded::read(map, root, environment, mistakes);
+                let found = embedded::read(map, around, mistakes);
                 let target = found.map(|(target, own)| {
                     secrets.extend(own);
                     Target::Embedded(target)

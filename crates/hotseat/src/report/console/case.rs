@@ -9,7 +9,7 @@ use super::look::{Look, Tone};
 use super::tree::{TOOK, Tree};
 use super::turn::Detail;
 use crate::report::words::{columns, count, duration, one_line, preview};
-use crate::run::{Attempt, Mode};
+use crate::run::{Attempt, Mode, Setting};
 
 /// A preview that has less room than this tells nothing.
 const SHORTEST_PREVIEW: usize = 12;
@@ -32,8 +32,8 @@ enum Extent {
 
 /// A case that has ended. In a run of a few cases the conversations of those that passed are shown, too, where they
 /// have several turns.
-pub(super) fn case(look: &Look, attempt: &Attempt, few: bool) -> Shown {
-    let mode = Mode::of(&attempt.selected.case);
+pub(super) fn case(look: &Look, attempt: &Attempt, setting: &Setting, few: bool) -> Shown {
+    let mode = attempt.mode();
     let verdict = &attempt.verdict;
     let held = !attempt.conversation.turns.is_empty();
     let extent = match verdict.status {
@@ -47,16 +47,16 @@ pub(super) fn case(look: &Look, attempt: &Attempt, few: bool) -> Shown {
     let skipped = verdict.status == Status::Skipped;
     let mut text = String::new();
     match (extent, mode) {
-        (Extent::Line, _) => text.push_str(&headline(look, attempt, mode, true)),
+        (Extent::Line, _) => text.push_str(&headline(look, attempt, setting, true)),
         (Extent::Tree(detail), Mode::Standard) => {
-            text.push_str(&headline(look, attempt, mode, true));
+            text.push_str(&headline(look, attempt, setting, true));
             Tree::new(look, attempt, detail, true).single_turn(&mut text);
             if failure.is_none() && !skipped {
                 let _ = writeln!(text, "  └─ {}", look.paint(Tone::Quiet, &holds(attempt)));
             }
         }
         (Extent::Tree(detail), Mode::MultiTurn | Mode::Dynamic) => {
-            text.push_str(&headline(look, attempt, mode, false));
+            text.push_str(&headline(look, attempt, setting, false));
             let tree = Tree::new(look, attempt, detail, skipped);
             match mode {
                 Mode::Dynamic => tree.dynamic(&mut text),
@@ -79,12 +79,13 @@ pub(super) fn case(look: &Look, attempt: &Attempt, few: bool) -> Shown {
 }
 
 /// The line that every case has: which case it is and, if it `ends` there, how it ended.
-fn headline(look: &Look, attempt: &Attempt, mode: Mode, ends: bool) -> String {
-    let case = &attempt.selected.case;
+fn headline(look: &Look, attempt: &Attempt, setting: &Setting, ends: bool) -> String {
+    let (case, mode) = (&attempt.selected.case, attempt.mode());
     let (word, tone) = word(attempt.verdict.status);
-    let turns = match (mode, &case.simulator) {
-        (Mode::Standard | Mode::Dynamic, _) | (_, Some(_)) => String::new(),
+    let turns = match (mode, setting.simulator_of(case)) {
+        (Mode::MultiTurn, Some(simulator)) => format!(" (simulator: {})", one_line(&simulator, 40)),
         (Mode::MultiTurn, None) => format!(" ({})", count(case.turns.len(), "turn")),
+        (Mode::Standard | Mode::Dynamic, _) => String::new(),
     };
     let marker = "► ";
     let mut taken = columns(marker) + columns(&turns);

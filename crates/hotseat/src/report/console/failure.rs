@@ -49,7 +49,8 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
         failed.into_iter().for_each(|checked| failed_check(look, checked, out));
         return;
     }
-    if failure.kind == FailureKind::MissingCheckpoints {
+    let by_checkpoints = matches!(failure.kind, FailureKind::MissingCheckpoints | FailureKind::MaxTurns);
+    if by_checkpoints && missing(&attempt.checkpoints).next().is_some() {
         missing(&attempt.checkpoints).for_each(|reached| missing_checkpoint(look, reached, out));
         return;
     }

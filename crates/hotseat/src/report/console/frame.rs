@@ -25,6 +25,10 @@ pub(super) fn opening(look: &Look, setting: &Setting) -> String {
         info("Connector", &connectors.join(", "));
     }
     info("Input", &input(setting));
+    let simulators = setting.simulators();
+    if !simulators.is_empty() {
+        info("Simulator", &simulators.join(", "));
+    }
     if let Some(words) = timeout(setting) {
         info("Timeout", &words);
     }

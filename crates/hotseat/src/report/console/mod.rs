@@ -95,7 +95,7 @@ impl<W: Write + Send> Console<W> {
             self.why_not_run = attempt.verdict.skip_reason.clone().unwrap_or_default();
             return String::new();
         }
-        let shown = case::case(&self.look, attempt, self.setting.selected <= FEW);
+        let shown = case::case(&self.look, attempt, &self.setting, self.setting.selected <= FEW);
         let mut text = match shown.is_tree {
             true => self.apart(shown.text),
             false => self.beside(shown.text),

@@ -40,15 +40,20 @@ pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) ->
     out
 }
 
+/// A failed case with its place, which stands below it where there is no room beside it.
 fn line(look: &Look, failed: &Failed) -> String {
     let place = one_line(&failed.place, 4000);
     let note = match failed.kind {
         FailureKind::Assertion => format!("({place})"),
         kind => format!("({place}, {})", kind.name()),
     };
+    let head = "  ✗ ";
     let label = super::case::label(&failed.id, &failed.name, failed.named);
-    let label = one_line(&label, look.left(columns(&note) + columns("  ✗  ")));
-    format!("  {} {label} {}", look.paint(Tone::Bad, "✗"), look.paint(Tone::Quiet, &note))
+    let beside = columns(head) + columns(&label) + 1 + columns(&note) <= look.width;
+    let label = one_line(&label, look.left(columns(head)));
+    let between = if beside { " " } else { "\n    " };
+    let (mark, note) = (look.paint(Tone::Bad, head), look.paint(Tone::Quiet, &note));
+    format!("{mark}{label}{between}{note}")
 }
 
 /// The counts, and where the reports are.
@@ -72,6 +77,10 @@ pub(super) fn counts(
     let connectors = setting.connectors();
     if !connectors.is_empty() {
         row("Connector:", &connectors.join(", "), None);
+    }
+    let simulators = setting.simulators();
+    if !simulators.is_empty() {
+        row("Simulator:", &simulators.join(", "), None);
     }
     let some = |n: usize, tone: Tone| (n > 0).then_some(tone);
     row("Total:", &summary.total.to_string(), None);

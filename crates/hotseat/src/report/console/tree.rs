@@ -7,10 +7,10 @@ use hotseat_trace::Turn;
 
 use super::label;
 use super::look::{Look, Tone};
-use super::turn::{Detail, Line, attached, doings, passed, source};
+use super::turn::{Detail, Line, attached, doings, goal, passed, source};
 use crate::report::words::{columns, duration, one_line};
 use crate::run::Attempt;
-use crate::session::{Checked, MORE_INPUT};
+use crate::session::{Checked, MORE_INPUT, NO_NEXT_TURN};
 
 /// How many columns are kept for a duration, so that texts beside it are cut alike whatever it is.
 pub(super) const TOOK: usize = "(1000.0m)".len();
@@ -106,11 +106,10 @@ impl<'a> Tree<'a> {
         let skipped = self.look.paint(Tone::Skipped, "SKIPPED");
         let _ = writeln!(out, "{FORK}Turn {}: {skipped}", turns.len() + 1);
         let asked = turns.last().and_then(Turn::answer).unwrap_or_default();
-        for words in [
-            format!("Reason: {}", self.attempt.verdict.skip_reason.as_deref().unwrap_or_default()),
-            format!("Agent asked: \"{asked}\""),
-            format!("Hint: {MORE_INPUT}"),
-        ] {
+        let reason = self.attempt.verdict.skip_reason.as_deref().unwrap_or_default();
+        let mut lines = vec![format!("Reason: {reason}"), format!("Agent asked: \"{asked}\"")];
+        lines.extend(reason.starts_with(NO_NEXT_TURN).then(|| format!("Hint: {MORE_INPUT}")));
+        for words in lines {
             self.line(&format!("{TRUNK}  "), &Line::plain(words), out);
         }
         let _ = writeln!(out, "{}\n{END}Result: {skipped}", TRUNK.trim_end());
@@ -186,10 +185,11 @@ impl<'a> Tree<'a> {
         all.filter(|checked| self.detail == Detail::Whole || checked.check.is_hard()).collect()
     }
 
-    /// The checkpoints that were reached in a turn.
+    /// The checkpoints that were reached in a turn, and whether the simulated user had what it wanted behind it.
     fn reached(&self, turn: &Turn) -> Vec<Line> {
         let reached = self.attempt.checkpoints.iter().filter(|reached| reached.at == Some(turn.number));
-        reached.map(|reached| Line::marked("✓", Tone::Good, label::checkpoint(reached))).collect()
+        let reached = reached.map(|reached| Line::marked("✓", Tone::Good, label::checkpoint(reached)));
+        reached.chain(goal(turn)).collect()
     }
 
     fn took(&self, turn: &Turn) -> String {

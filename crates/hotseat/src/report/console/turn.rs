@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use hotseat_trace::{FailureKind, Turn};
+use hotseat_trace::{FailureKind, RoleAnswered, Turn};
 use serde_json::Value;
 
 use super::look::Tone;
 use crate::run::Attempt;
-use crate::session::ATTACHED;
+use crate::session::{ATTACHED, Checked};
 
 /// How much is told of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) fn passed(turn: &Turn, attempt: &Attempt) -> bool {
     let Some(failure) = attempt.verdict.failure.as_ref().filter(|_| is_last) else { return true };
     match failure.kind {
         // Without a check that does not hold it is the end of the turn that was not as it should be.
-        FailureKind::Assertion => attempt.checks.iter().any(crate::session::Checked::fails),
+        FailureKind::Assertion => attempt.checks.iter().any(Checked::fails),
         // These are found behind the turn.
         FailureKind::MissingCheckpoints
         | FailureKind::MaxTurns
@@ -125,8 +125,44 @@ pub(super) fn doings(turn: &Turn, detail: Detail, without_answer: bool) -> Vec<L
         told.push(Line::toned(Tone::Bad, format!("error: {}", error.message)));
     }
     if detail == Detail::Whole {
+        told.extend(turn.roles.iter().filter_map(helper));
         let notes = turn.notes.iter().filter(|note| !note.starts_with(ATTACHED));
         told.extend(notes.map(|note| Line::toned(Tone::Quiet, format!("note: {note}"))));
     }
     told
+}
+
+/// Whether the simulated user has what it wants, and why it thinks so.
+pub(super) fn goal(turn: &Turn) -> Option<Line> {
+    let achieved =
+        turn.roles.iter().filter(|said| &*said.role == "simulator").find(|said| has_achieved(said))?;
+    let why = text_of(achieved, "reasoning").unwrap_or("the simulated user has what it wants");
+    Some(Line::plain(format!("Goal achieved: {why}")))
+}
+
+fn has_achieved(said: &RoleAnswered) -> bool {
+    said.finding.as_ref().is_some_and(|finding| finding["goal_achieved"] == true)
+}
+
+/// A text among what was read from an answer.
+fn text_of<'a>(said: &'a RoleAnswered, key: &str) -> Option<&'a str> {
+    said.finding.as_ref()?.get(key)?.as_str().filter(|text| !text.trim().is_empty())
+}
+
+/// What a helper said.
+fn helper(said: &RoleAnswered) -> Option<Line> {
+    let words = match (&said.error, &*said.role) {
+        (Some(error), role) => format!("{role} {}: {error}", said.agent),
+        (None, "judge") => {
+            let finding = said.finding.as_ref()?;
+            let passed = if finding["passed"] == true { "agrees" } else { "does not agree" };
+            let score = Some(&finding["score"]).filter(|score| score.is_number());
+            let score = score.map_or_else(String::new, |score| format!(" (score {score})"));
+            let reason = text_of(said, "reason").map_or_else(String::new, |reason| format!(": {reason}"));
+            format!("judge {} {passed}{score}{reason}", said.agent)
+        }
+        (None, "simulator") if has_achieved(said) => return None,
+        (None, role) => format!("{role} {}: {}", said.agent, text_of(said, "reasoning")?),
+    };
+    Some(Line::toned(Tone::Quiet, words))
 }

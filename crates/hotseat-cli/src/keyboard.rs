@@ -1,0 +1,106 @@
+//! The person at the keyboard, who answers agents; or whoever writes lines to standard input.
+
+use std::io::{self, BufRead, Write};
+use std::thread;
+
+use hotseat::adapters::Pending;
+use hotseat::report::{lines, one_line};
+use hotseat::session::{AskedPerson, Person, Typed};
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::{Instant, timeout_at};
+
+use crate::world::World;
+
+/// Whoever types. Conversations ask one after the other, so never two of them at once.
+pub struct Keyboard {
+    lines: Mutex<Lines>,
+    /// Whether questions are shown: a person sees them, a pipe does not care.
+    shows: bool,
+    width: usize,
+}
+
+/// Lines of standard input. They are read from the first question on, by a thread that ends with the program.
+#[derive(Default)]
+struct Lines {
+    received: Option<mpsc::UnboundedReceiver<String>>,
+}
+
+impl Keyboard {
+    pub fn new(world: &World) -> Keyboard {
+        Keyboard { lines: Mutex::default(), shows: world.is_attended(), width: world.width() }
+    }
+
+    async fn ask(&self, asked: AskedPerson<'_>) -> Typed {
+        let mut lines = self.lines.lock().await;
+        if self.shows {
+            self.show(&asked);
+        }
+        let until = Instant::now() + asked.patience;
+        loop {
+            let line = match timeout_at(until, lines.next()).await {
+                Ok(Some(line)) => line,
+                Ok(None) => return Typed::Nothing("standard input has ended"),
+                Err(_) => return Typed::Nothing("nobody has typed anything in time"),
+            };
+            match line.trim() {
+                "/end" => return Typed::End,
+                "/skip" => return Typed::Skip,
+                // An agent is never told nothing by a mere slip of the finger.
+                "" if self.shows => self.prompt(),
+                "" => {}
+                said => return Typed::Said(said.to_string()),
+            }
+        }
+    }
+
+    /// Shows what was said so far and the question. It goes to standard error: standard output is the report.
+    fn show(&self, asked: &AskedPerson<'_>) {
+        let mut out = io::stderr().lock();
+        let rule = "─".repeat(self.width.min(63));
+        let _ = writeln!(out, "{rule}\n{}, turn {}", one_line(asked.case, self.width), asked.turn);
+        for turn in asked.dialogue.turns {
+            for (who, text) in [("User", turn.user.as_deref()), ("Agent", turn.answer())] {
+                for (number, line) in lines(text.unwrap_or_default()).enumerate() {
+                    let who = if number == 0 { format!("{who}: ") } else { "  ".to_string() };
+                    let _ = writeln!(out, "  {who}{line}");
+                }
+            }
+        }
+        if let Some(hint) = asked.hint {
+            let _ = writeln!(out, "  ({})", one_line(hint, self.width));
+        }
+        let _ = writeln!(out, "Type what the user says; /end ends the conversation, /skip skips the case.");
+        drop(out);
+        self.prompt();
+    }
+
+    fn prompt(&self) {
+        let mut out = io::stderr().lock();
+        let _ = write!(out, "You> ");
+        let _ = out.flush();
+    }
+}
+
+impl Lines {
+    /// The next line; none when there are no more.
+    async fn next(&mut self) -> Option<String> {
+        let received = self.received.get_or_insert_with(|| {
+            let (send, received) = mpsc::unbounded_channel();
+            thread::spawn(move || {
+                for line in io::stdin().lock().lines().map_while(Result::ok) {
+                    if send.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+            received
+        });
+        received.recv().await
+    }
+}
+
+impl Person for Keyboard {
+    fn ask<'a>(&'a self, asked: AskedPerson<'a>) -> Pending<'a, Typed> {
+        Box::pin(Keyboard::ask(self, asked))
+    }
+}

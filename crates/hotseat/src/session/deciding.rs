@@ -1,0 +1,201 @@
+//! Checks and checkpoints of a conversation are decided: most by themselves, some by asking a judge.
+
+use std::sync::Arc;
+
+use hotseat_trace::{CheckVerdict, Failure, FailureKind, Scope};
+
+use super::checkpoints::{self, Reached};
+use super::{Checked, Held, Partners, Recorder};
+use crate::cases::Case;
+use crate::checks::{Check, Judged};
+use crate::roles::{Dialogue, Exchange, JudgeQuestion, Judgement, Unanswered, failure};
+
+/// What of a conversation is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Looked {
+    /// One turn, by its place from 0.
+    Turn(usize),
+    /// All of it, under `final_assertions` or not.
+    Whole { is_final: bool },
+}
+
+/// Whoever decides over a conversation that goes on.
+pub(super) struct Deciding<'a> {
+    pub case: &'a Case,
+    pub session_id: Arc<str>,
+    pub partners: &'a Partners,
+}
+
+/// A verdict, or why there is none.
+struct Decision {
+    verdict: CheckVerdict,
+    error: Option<String>,
+}
+
+impl Deciding<'_> {
+    /// Decides checks, in their order.
+    pub async fn decide(&self, checks: &[Check], looked: Looked, recorder: &mut Recorder) -> Vec<Checked> {
+        let mut decided = Vec::with_capacity(checks.len());
+        for check in checks {
+            let Decision { verdict, error } = self.check(check, looked, recorder).await;
+            let (turn, is_final) = match looked {
+                Looked::Turn(place) => (Some(place + 1), false),
+                Looked::Whole { is_final } => (None, is_final),
+            };
+            decided.push(Checked { check: check.clone(), turn, is_final, verdict, error });
+        }
+        decided
+    }
+
+    async fn check(&self, check: &Check, looked: Looked, recorder: &mut Recorder) -> Decision {
+        let Some(judged) = check.judged() else {
+            return Decision { verdict: check.decide(looked.scope(recorder)), error: None };
+        };
+        let (verdict, exchange) = self.judge(check, judged, looked, recorder).await;
+        if let (Some(exchange), Some(turn_id)) = (exchange, looked.turn_id(recorder)) {
+            recorder.emit(exchange.of_turn(turn_id));
+        }
+        verdict
+    }
+
+    async fn judge(
+        &self,
+        check: &Check,
+        judged: &Judged,
+        looked: Looked,
+        recorder: &Recorder,
+    ) -> (Decision, Option<Exchange>) {
+        let undecided = |words: String| {
+            let verdict = CheckVerdict { passed: false, expected: check.describe(), actual: words.clone() };
+            Decision { verdict, error: Some(words) }
+        };
+        let Some(role) = self.partners.judge(judged) else {
+            return (undecided("there is no judge to ask".to_string()), None);
+        };
+        let turns = match looked {
+            Looked::Turn(place) => &recorder.conversation().turns[..=place],
+            Looked::Whole { .. } => &recorder.conversation().turns[..],
+        };
+        let question = JudgeQuestion {
+            judged,
+            test_id: &self.case.id,
+            session_id: &self.session_id,
+            dialogue: Dialogue { opening: &self.case.opening.messages, turns },
+            until: None,
+        };
+        match role.judge(question).await {
+            Ok((Ok(judgement), exchange)) => {
+                let Judgement { passed, .. } = judgement;
+                let verdict = CheckVerdict {
+                    passed: passed != check.negated,
+                    expected: check.describe(),
+                    actual: judgement.words(),
+                };
+                (Decision { verdict, error: None }, Some(exchange))
+            }
+            Ok((Err(words), exchange)) => (undecided(words), Some(exchange)),
+            Err(Unanswered::Failed(words)) => (undecided(words), None),
+            Err(Unanswered::Deadline) => (undecided("no answer in time".to_string()), None),
+        }
+    }
+
+    /// Looks for checkpoints that a turn has reached. In which order they are written does not matter.
+    ///
+    /// # Errors
+    /// When one of them cannot be decided.
+    pub async fn checkpoints(
+        &self,
+        all: &mut [Reached],
+        place: usize,
+        recorder: &mut Recorder,
+    ) -> Result<(), Failure> {
+        let mut looked_at = vec![false; all.len()];
+        while let Some(next) = checkpoints::next(all, &looked_at) {
+            looked_at[next] = true;
+            let checks = all[next].checkpoint.checks.clone();
+            let decided = self.decide(&checks, Looked::Turn(place), recorder).await;
+            if let Some(words) = decided.iter().find_map(|checked| checked.error.as_deref()) {
+                let message = format!("checkpoint {} failed: {words}", all[next].checkpoint.id);
+                return Err(Failure::new(FailureKind::JudgeError, message));
+            }
+            all[next].take(&decided, place + 1);
+        }
+        // Those that wait for others hold or do not hold all the same, which says what to look for.
+        for place_of in 0..all.len() {
+            if !looked_at[place_of] && all[place_of].at.is_none() {
+                checkpoints::wait(all, place_of, place + 1, Looked::Turn(place).scope(recorder));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Looked {
+    fn scope<'a>(self, recorder: &'a Recorder) -> Scope<'a> {
+        let conversation = recorder.conversation();
+        match self {
+            Looked::Turn(place) => conversation.turn_scope(place).unwrap_or_else(|| conversation.scope()),
+            Looked::Whole { .. } => conversation.scope(),
+        }
+    }
+
+    /// The turn that what a judge said is kept with.
+    fn turn_id(self, recorder: &Recorder) -> Option<Arc<str>> {
+        let turns = &recorder.conversation().turns;
+        let turn = match self {
+            Looked::Turn(place) => turns.get(place),
+            Looked::Whole { .. } => turns.last(),
+        };
+        turn.map(|turn| turn.id.clone())
+    }
+}
+
+/// The failure of an attempt in which checks do not hold, or could not be decided; none when all hold.
+pub(super) fn failure_of(checks: &[Checked]) -> Option<Failure> {
+    let failed: Vec<&Checked> = checks.iter().filter(|checked| checked.fails()).collect();
+    let first = failed.first()?;
+    // Who could not be asked has said nothing about the agent; a check that does not hold has.
+    if let Some(words) = &first.error
+        && failed.iter().all(|checked| checked.error.is_some())
+    {
+        let detail =
+            failed.iter().map(|checked| format!("{}: {}", checked.check.place, checked.verdict.expected));
+        let detail = detail.collect::<Vec<_>>().join("\n");
+        return Some(failure(FailureKind::JudgeError, words).with_detail(detail));
+    }
+    let message = match (failed.len(), &first.check.message) {
+        (1, Some(own)) => own.clone(),
+        (1, None) => format!("does not hold: {}", first.verdict.expected),
+        (n, own) => {
+            format!("{n} checks do not hold; the first: {}", own.as_ref().unwrap_or(&first.verdict.expected))
+        }
+    };
+    let detail = failed.iter().map(|checked| {
+        format!(
+            "{}: expected {}; found {}",
+            checked.check.place, checked.verdict.expected, checked.verdict.actual
+        )
+    });
+    Some(Failure::new(FailureKind::Assertion, message).with_detail(detail.collect::<Vec<_>>().join("\n")))
+}
+
+impl Held {
+    /// Takes secrets out of what the test says itself; what was recorded has none any more.
+    pub(super) fn redact(&mut self, recorder: &Recorder) {
+        let redactor = recorder.redactor();
+        for checked in &mut self.checks {
+            checked.verdict.expected = redactor.text(&checked.verdict.expected).into_owned();
+            let check = &mut checked.check;
+            check.message = check.message.take().map(|message| redactor.text(&message).into_owned());
+            check.written = check.written.take().map(|written| Arc::new(redactor.json((*written).clone())));
+            checked.verdict.actual = redactor.text(&checked.verdict.actual).into_owned();
+            checked.error = checked.error.take().map(|words| redactor.text(&words).into_owned());
+        }
+        for reached in &mut self.checkpoints {
+            reached.missing = reached.missing.take().map(|words| redactor.text(&words).into_owned());
+        }
+        self.verdict.failure = self.verdict.failure.take().map(|failure| redactor.failure(failure));
+        self.verdict.skip_reason =
+            self.verdict.skip_reason.take().map(|reason| redactor.text(&reason).into_owned());
+    }
+}
