@@ -66,7 +66,7 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             .print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; nobody was contacted"));
     }
 
-    let mut reporters = match reporters(&args, world, target_shown(&plan, &outside)) {
+    let mut reporters = match reporters(&args, world, &plan, target_shown(&plan, &outside)) {
         Ok(reporters) => reporters,
         Err(error) => {
             world.complain_of(error.to_string());
@@ -74,7 +74,7 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
         }
     };
     // Who is asked by several conversations at once would not know which of them to answer.
-    let unless_said = if args.interactive { 1 } else { PARALLEL };
+    let unless_said = if asks_person(&args, &plan) { 1 } else { PARALLEL };
     let parallel = args.parallel.or(project.parallel).unwrap_or(unless_said);
     let options = Options { parallel, fail_fast: args.fail_fast };
     // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
@@ -111,6 +111,11 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
         }
         Ok(summary) => exit_of(&summary),
     }
+}
+
+/// Whether a person may be asked in the run.
+fn asks_person(args: &TestArgs, plan: &Plan) -> bool {
+    !args.skip_interactive && (args.interactive || plan.asks_person)
 }
 
 /// How the command line wants agents to be spoken to.
@@ -260,11 +265,12 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-fn reporters(args: &TestArgs, world: &World, target: String) -> Result<Reporters, NotWritable> {
+fn reporters(args: &TestArgs, world: &World, plan: &Plan, target: String) -> Result<Reporters, NotWritable> {
     let look = Look {
         color: world.color(),
         width: world.width(),
-        progress: world.progress() && !args.interactive,
+        // Where somebody types nothing is drawn again and again.
+        progress: world.progress() && !asks_person(args, plan),
         verbose: args.verbose,
     };
     let console = Console::new(io::stdout(), look, target);

@@ -242,6 +242,11 @@ impl Case {
         Ok(Arc::new(case))
     }
 
+    /// The case as it is written, with its variables unfilled.
+    pub fn to_json(&self) -> Value {
+        self.document.node.to_json()
+    }
+
     /// One of its hooks with its variables filled in.
     ///
     /// # Errors

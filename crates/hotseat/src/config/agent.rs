@@ -29,6 +29,8 @@ pub(super) struct Surroundings<'a> {
 pub struct Agent {
     /// Its name; none for the one that is written out under `target`.
     pub name: Option<Arc<str>>,
+    /// What it is for, where the project file says so.
+    pub description: Option<String>,
     /// Suites below this folder test it.
     pub folder: Option<PathBuf>,
     /// What is asserted of every case and turn with it.
@@ -94,6 +96,7 @@ impl Agent {
         let limit = |key: &str, default: u64| map.integer(key).map_or(Duration::from_millis(default), millis);
         Agent {
             name: name.map(Arc::from),
+            description: map.text("description").map(str::to_string),
             folder: map.text("folder").map(|folder| root.join(folder)),
             inherited,
             start,

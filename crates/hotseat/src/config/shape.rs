@@ -80,6 +80,11 @@ const FOLDER: Field = Field::optional(
     Kind::NonEmptyText,
     "For one of `agents`: suites below this folder test it, whatever `target` says. Relative to the project file.",
 );
+const DESCRIPTION: Field = Field::optional(
+    "description",
+    Kind::Text,
+    "What the agent is for: told to whoever makes cases up for it.",
+);
 const STARTED: Field = Field::optional(
     "start",
     Kind::Shape(&START),
@@ -117,6 +122,7 @@ pub static AG_UI_TARGET: Shape = Shape {
         .default("lenient"),
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         STARTED,
         ASSERTED,
@@ -155,6 +161,7 @@ pub static OPENAI_TARGET: Shape = Shape {
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         STARTED,
         ASSERTED,
@@ -204,6 +211,7 @@ pub static HTTP_TARGET: Shape = Shape {
         .default("auto"),
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         STARTED,
         ASSERTED,
@@ -310,6 +318,7 @@ pub static COMMAND_TARGET: Shape = Shape {
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,
@@ -337,6 +346,7 @@ pub static EMBEDDED_TARGET: Shape = Shape {
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,

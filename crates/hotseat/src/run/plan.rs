@@ -48,6 +48,8 @@ pub struct Plan {
     pub selected_suites: usize,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
+    /// Whether some case wants a person asked.
+    pub asks_person: bool,
     /// The agents that help, each once.
     helpers: Vec<Arc<Agent>>,
 }
@@ -74,6 +76,7 @@ impl Plan {
             selected: 0,
             selected_suites: 0,
             notes: Vec::new(),
+            asks_person: false,
             helpers: Vec::new(),
         };
         let mut mistakes = Vec::new();
@@ -95,6 +98,7 @@ impl Plan {
                         if plan.selection.fits(&case) && case.skip.is_none() {
                             mistakes
                                 .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
+                            plan.asks_person |= case.interactive.is_some();
                             match helpers(project, &case) {
                                 Ok(found) => plan.add_helpers(found),
                                 Err(wrong) => mistakes.extend(wrong),

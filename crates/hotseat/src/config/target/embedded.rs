@@ -65,3 +65,19 @@ pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
 fn entries(context: &Value) -> Vec<ContextEntry> {
     serde_json::from_value(context.clone()).unwrap_or_default()
 }
+
+/// What an agent is for, and its tools with those of the client.
+pub(super) fn described<'a>(
+    target: &'a Target,
+    offered: impl Iterator<Item = (&'a String, &'a String, &'a Value)>,
+) -> (Option<String>, Vec<Value>) {
+    let own = target.agent.definitions.agent(&target.agent.id);
+    let own = own.into_iter().flat_map(|agent| &agent.persona.tools);
+    let own = own.map(|tool| (&tool.name, &tool.description, &tool.input_schema));
+    (target.agent.description.clone(), own.chain(offered).map(tool).collect())
+}
+
+/// A tool in words that helpers understand.
+pub(super) fn tool((name, description, parameters): (&String, &String, &Value)) -> Value {
+    serde_json::json!({"name": name, "description": description, "parameters": parameters})
+}

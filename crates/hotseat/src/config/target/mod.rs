@@ -132,6 +132,17 @@ impl BoundTarget {
         self
     }
 
+    /// What the agent is for and which tools it has, where it says so itself: what whoever makes cases up is told.
+    pub fn described(&self) -> (Option<String>, Vec<Value>) {
+        let offered = self.tools.iter().map(|tool| (&tool.name, &tool.description, &tool.parameters));
+        match &self.target {
+            Target::Embedded(target) => embedded::described(target, offered),
+            Target::AgUi(_) | Target::OpenAi(_) | Target::Http(_) | Target::Command(_) => {
+                (None, offered.map(embedded::tool).collect())
+            }
+        }
+    }
+
     /// The target with what the connectors of these names stand for, wherever its options name one of them.
     #[must_use]
     pub fn with_connectors(mut self, connectors: BTreeMap<String, Connector>) -> Self {
