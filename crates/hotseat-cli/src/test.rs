@@ -66,7 +66,7 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
             .print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; nobody was contacted"));
     }
 
-    let mut reporters = match reporters(&args, world, &plan, target_shown(&plan, &outside)) {
+    let mut reporters = match reporters(&args, world, &plan, &outside) {
         Ok(reporters) => reporters,
         Err(error) => {
             world.complain_of(error.to_string());
@@ -265,7 +265,14 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-fn reporters(args: &TestArgs, world: &World, plan: &Plan, target: String) -> Result<Reporters, NotWritable> {
+fn reporters(
+    args: &TestArgs,
+    world: &World,
+    plan: &Plan,
+    outside: &Outside,
+) -> Result<Reporters, NotWritable> {
+    let target = target_shown(plan, outside);
+    let identity = outside.project.calling().identity();
     let look = Look {
         color: world.color(),
         width: world.width(),
@@ -279,7 +286,8 @@ fn reporters(args: &TestArgs, world: &World, plan: &Plan, target: String) -> Res
         if let Some(format) = Format::of(path) {
             let file =
                 report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
-            let report = report::open(file, format).map_err(|error| NotWritable::new(path, error))?;
+            let report =
+                report::open(file, format, &identity).map_err(|error| NotWritable::new(path, error))?;
             all.push((path.display().to_string(), report));
         }
     }

@@ -6,12 +6,14 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 use serde_json::json;
 
-use super::record::{ResultRecord, SummaryRecord, VERSION, rfc3339};
+use super::record::{EnvironmentRecord, ResultRecord, SummaryRecord, VERSION, rfc3339};
 use super::{Reporter, RunEvent};
+use crate::session::Identity;
 
 /// Writes one JSON value a line, each as soon as it is known.
 pub struct JsonLines {
     out: BufWriter<File>,
+    environment: EnvironmentRecord,
 }
 
 #[derive(Serialize)]
@@ -22,9 +24,9 @@ struct Line<T> {
 }
 
 impl JsonLines {
-    /// A report to a file that is still empty.
-    pub fn new(file: File) -> Self {
-        JsonLines { out: BufWriter::new(file) }
+    /// A report to a file that is still empty, of a run that speaks to agents as `identity` says.
+    pub fn new(file: File, identity: &Identity) -> Self {
+        JsonLines { out: BufWriter::new(file), environment: EnvironmentRecord::of(identity) }
     }
 
     fn line(&mut self, r#type: &'static str, body: impl Serialize) -> io::Result<()> {
@@ -45,6 +47,7 @@ impl Reporter for JsonLines {
                     "started_at": rfc3339(*at),
                     "total": plan.selected,
                     "parallel": parallel,
+                    "environment": self.environment,
                 });
                 self.line("start", start)
             }

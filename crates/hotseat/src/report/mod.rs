@@ -24,6 +24,7 @@ pub use trace::TraceLines;
 pub use words::{count, duration, lines, one_line};
 
 use crate::run::RunEvent;
+use crate::session::Identity;
 
 /// Somebody who is told what happens in a run.
 pub trait Reporter: Send {
@@ -60,14 +61,14 @@ impl Format {
     }
 }
 
-/// A report to a file that is still empty.
+/// A report to a file that is still empty, of a run that speaks to agents as `identity` says.
 ///
 /// # Errors
 /// When there is no room for what it has to remember.
-pub fn open(file: File, format: Format) -> io::Result<Box<dyn Reporter>> {
+pub fn open(file: File, format: Format, identity: &Identity) -> io::Result<Box<dyn Reporter>> {
     Ok(match format {
-        Format::Json => Box::new(Json::new(file)?),
-        Format::JsonLines => Box::new(JsonLines::new(file)),
+        Format::Json => Box::new(Json::new(file, identity)?),
+        Format::JsonLines => Box::new(JsonLines::new(file, identity)),
         Format::JUnit => Box::new(JUnit::new(file)?),
     })
 }

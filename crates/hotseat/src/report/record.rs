@@ -1,5 +1,6 @@
 //! Results as they are written to report files. The inner types are free to change; these are a promise.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{Failure, FailureKind, Interrupt, Millis, Status, ToolCall, Turn, TurnOutcome};
@@ -7,10 +8,26 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::run::{Attempt, Summary};
-use crate::session::{Checked, Reached, Waiting};
+use crate::session::{Checked, Identity, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
-pub const VERSION: &str = "1.1";
+pub const VERSION: &str = "1.2";
+
+/// On whose behalf agents were spoken to, where no case says otherwise.
+#[derive(Debug, Serialize)]
+pub struct EnvironmentRecord {
+    user_id: Arc<str>,
+    team_id: Arc<str>,
+    locale: Arc<str>,
+}
+
+impl EnvironmentRecord {
+    pub fn of(identity: &Identity) -> Self {
+        let Identity { user, team, locale, .. } = identity;
+        let [user_id, team_id, locale] = [user, team, locale].map(|word| word.text.clone());
+        EnvironmentRecord { user_id, team_id, locale }
+    }
+}
 
 /// One result.
 #[derive(Debug, Serialize)]
