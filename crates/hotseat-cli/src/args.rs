@@ -62,15 +62,19 @@ pub struct TestArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub call: CallArgs,
-    /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). Can be given several times.
+    /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). In a folder: output-TIME.jsonl. Can
+    /// be given several times.
     #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
     pub output: Vec<PathBuf>,
     /// Write every event of every conversation, with what the agent sent, as JSON lines.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub trace: Option<PathBuf>,
-    /// Show conversations that did not fail, too.
+    /// Show every conversation whole, also where nothing failed.
     #[arg(short, long, help_heading = "Reports")]
     pub verbose: bool,
+    /// Print events as JSON lines and nothing else, for programs: errors are events, too, and the last line is a summary.
+    #[arg(long, help_heading = "Reports", conflicts_with = "verbose")]
+    pub json: bool,
     /// How many conversations are held at once. Default: `parallel` of the project file, or 8.
     #[arg(long, value_name = "N", value_parser = parallel, help_heading = "Run")]
     pub parallel: Option<usize>,

@@ -5,6 +5,7 @@
 //! workflows, are told apart by their executions.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,6 +36,8 @@ use crate::session::{
 pub struct Target {
     /// The agent with everything that it needs.
     pub agent: Arc<AgentFile>,
+    /// Where it was loaded from.
+    pub path: PathBuf,
     /// Id of the conversation; a fresh one where it is not given.
     pub conversation_id: Option<String>,
     /// The state before the first turn; none if the client has none to share.

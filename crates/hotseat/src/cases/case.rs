@@ -29,6 +29,8 @@ pub struct Case {
     pub id: String,
     /// What it is called.
     pub name: String,
+    /// Whether that is written; otherwise it is called by its id.
+    pub named: bool,
     /// Where its name is written.
     pub place: Place,
     /// Why it is left out of runs, if it is.
@@ -350,6 +352,7 @@ fn read(
         id: shown(id.or(name).unwrap_or_default()),
         place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
         name: shown(name.or(id).unwrap_or_default()),
+        named: name.is_some(),
         skip: match (map.bool("skip"), map.text("skip")) {
             (_, Some(reason)) => Some(shown(reason)),
             (Some(true), None) => Some("`skip: true`".to_string()),

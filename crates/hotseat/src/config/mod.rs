@@ -15,4 +15,4 @@ pub use discover::{Discovered, discover, shown};
 pub use helpers::{Helper, Part, Wanted};
 pub use project::{FILE_NAMES, Project, named_secrets};
 pub use start::{Start, StartedAgent};
-pub use target::{BoundTarget, Means, Target, is_secret, secret_text};
+pub use target::{BoundTarget, Means, Shown, Target, is_secret, secret_text};

@@ -13,7 +13,7 @@ use super::plan::Selected;
 use crate::adapters::AgentSession;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Interactive, Variables};
-use crate::config::{Agent, BoundTarget, Means, Project, is_secret, named_secrets, secret_text};
+use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
 use crate::session::{
     Asked, Checked, Held, OnMissingInput, Partners, Person, Reached, Recorder, Redactor, Timeouts,
     TurnScript, hold, run_hook, wall_millis,
@@ -101,9 +101,16 @@ impl Outside {
     }
 
     /// How an agent is reached, as it may be shown; none where that differs from case to case.
-    pub fn shown(&self, agent: &Arc<Agent>) -> Option<String> {
+    pub fn shown(&self, agent: &Arc<Agent>) -> Option<Shown> {
         let (target, redactor) = self.bound(agent)?;
-        Some(redactor.text(&target.shown()).into_owned())
+        let harmless = |text: String| redactor.text(&text).into_owned();
+        let Shown { id, path, connector, shown } = target.shown();
+        Some(Shown {
+            id: id.map(harmless),
+            path: harmless(path),
+            connector: connector.map(harmless),
+            shown: harmless(shown),
+        })
     }
 
     pub(super) fn bound(&self, agent: &Arc<Agent>) -> Option<(&BoundTarget, &Redactor)> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::mode::Modes;
 use super::partners::helpers;
 use crate::cases::{Case, Suite};
 use crate::checks::{Check, Pattern, Reference};
@@ -46,6 +47,8 @@ pub struct Plan {
     pub selected: usize,
     /// How many suites hold a selected case.
     pub selected_suites: usize,
+    /// Which kinds of conversations there are among them.
+    pub modes: Modes,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
     /// Whether some case wants a person asked.
@@ -75,6 +78,7 @@ impl Plan {
             total: 0,
             selected: 0,
             selected_suites: 0,
+            modes: Modes::default(),
             notes: Vec::new(),
             asks_person: false,
             helpers: Vec::new(),
@@ -146,6 +150,7 @@ impl Plan {
         if !self.selection.fits(&case) {
             return;
         }
+        self.modes.add(&case);
         if case.skip.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
             && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)

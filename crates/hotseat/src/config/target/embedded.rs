@@ -39,6 +39,7 @@ pub(super) fn read(
     };
     let target = Target {
         agent,
+        path: path.components().collect(),
         conversation_id: map.text("threadId").map(str::to_string),
         state: map.json("state"),
         context: map.json("context").map(|context| entries(&context)).unwrap_or_default(),

@@ -50,6 +50,19 @@ pub enum Target {
     Embedded(adapters::embedded::Target),
 }
 
+/// A target as it may be shown to people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// What the agent calls itself.
+    pub id: Option<String>,
+    /// Its address, command or file.
+    pub path: String,
+    /// The language model that it is told to use.
+    pub connector: Option<String>,
+    /// All of that in a few words.
+    pub shown: String,
+}
+
 /// The kinds of targets, as the shapes tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -155,19 +168,29 @@ impl BoundTarget {
         self
     }
 
-    /// The address of the target as it may be shown to people.
-    pub fn shown(&self) -> String {
+    /// The target as it may be shown to people.
+    pub fn shown(&self) -> Shown {
+        let at = |path: String| Shown { id: None, connector: None, shown: path.clone(), path };
         match &self.target {
-            Target::AgUi(target) => without_credentials(&target.endpoint),
+            Target::AgUi(target) => at(without_credentials(&target.endpoint)),
             Target::OpenAi(target) => {
-                format!("{} ({})", without_credentials(&target.endpoint), target.model)
+                let connector = Some(target.model.clone());
+                Shown { connector, ..at(without_credentials(&target.endpoint)) }
             }
             Target::Http(target) => match reqwest::Url::parse(&target.endpoint) {
-                Ok(url) if url.password().is_some() => without_credentials(&url),
-                Ok(_) | Err(_) => target.endpoint.clone(),
+                Ok(url) if url.password().is_some() => at(without_credentials(&url)),
+                Ok(_) | Err(_) => at(target.endpoint.clone()),
             },
-            Target::Command(target) => format!("`{}`", target.command.join(" ")),
-            Target::Embedded(target) => format!("{} (embedded)", target.agent.id),
+            Target::Command(target) => at(format!("`{}`", target.command.join(" "))),
+            Target::Embedded(target) => {
+                let definition = target.agent.definitions.agent(&target.agent.id);
+                Shown {
+                    id: Some(target.agent.id.to_string()),
+                    path: target.path.display().to_string(),
+                    connector: definition.map(|agent| agent.persona.profile.id.to_string()),
+                    shown: format!("{} (embedded)", target.agent.id),
+                }
+            }
         }
     }
 }
