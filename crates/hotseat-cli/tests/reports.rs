@@ -112,13 +112,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "interrupted": false,
         "duration_ms": "[TIME]"
       },
-      "environment": {
-        "user_id": "test-user",
-        "team_id": "test-team",
-        "locale": "en-us"
-      },
       "metadata": {
-        "version": "1.2",
+        "version": "1.1",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]"

@@ -140,8 +140,6 @@ impl Tested {
             Some(bound) => (bound.id, Some(bound.path), bound.connector, bound.shown),
             None => (None, None, None, "a target for each case".to_string()),
         };
-        // The one of the command line speaks in its place.
-        let connector = outside.project.calling().connector.clone().or(connector);
         let name = agent.name.as_deref().map(str::to_string);
         let shown = match &name {
             Some(name) => format!("{name} ({shown})"),
