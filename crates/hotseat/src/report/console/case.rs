@@ -12,7 +12,7 @@ use crate::report::words::{columns, count, duration, one_line, preview, wrap};
 use crate::run::{Attempt, Mode, Setting};
 
 /// A preview that has less room than this tells nothing.
-const SHORTEST_PREVIEW: usize = 12;
+const SHORTEST_PREVIEW: usize = 16;
 
 /// A case that was shown.
 pub(super) struct Shown {
@@ -52,7 +52,7 @@ pub(super) fn case(look: &Look, attempt: &Attempt, setting: &Setting, few: bool)
             text.push_str(&headline(look, attempt, setting, true));
             Tree::new(look, attempt, detail, true).single_turn(&mut text);
             if failure.is_none() && !skipped {
-                let _ = writeln!(text, "  └─ {}", look.paint(Tone::Quiet, &holds(attempt)));
+                let _ = writeln!(text, "{}", look.paint(Tone::Quiet, &format!("  └─ {}", holds(attempt))));
             }
         }
         (Extent::Tree(detail), Mode::MultiTurn | Mode::Dynamic) => {

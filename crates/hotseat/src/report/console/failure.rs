@@ -43,9 +43,10 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
     let quoted = format!("{margin}│ ");
     let mut message = wrap(&message, look.left(columns(&head)), look.left(columns(&quoted))).into_iter();
     let first = message.next().unwrap_or_default();
+    let stem = look.paint(Tone::Quiet, "  └─ ");
     let _ = match head.ends_with(": ") {
-        true => writeln!(out, "  └─ {}: {first}", look.paint(Tone::Bad, kind)),
-        false => writeln!(out, "  └─ {}", look.paint(Tone::Bad, &first)),
+        true => writeln!(out, "{stem}{}: {first}", look.paint(Tone::Bad, kind)),
+        false => writeln!(out, "{stem}{}", look.paint(Tone::Bad, &first)),
     };
     message.for_each(|line| {
         let _ = writeln!(out, "{quoted}{line}");

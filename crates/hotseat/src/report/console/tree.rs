@@ -71,7 +71,7 @@ impl<'a> Tree<'a> {
             let own = |checked: &Checked| checked.turn == Some(turn.number);
             let more = self.turn_with_checks(turn, branch, passed(turn, self.attempt), own, out);
             if more && !is_last {
-                let _ = writeln!(out, "{}", TRUNK.trim_end());
+                let _ = writeln!(out, "{}", self.wood(TRUNK.trim_end()));
             }
         }
         self.final_assertions(&of_all, out);
@@ -104,7 +104,7 @@ impl<'a> Tree<'a> {
     pub(super) fn without_input(&self, out: &mut String) {
         let turns = &self.attempt.conversation.turns;
         let skipped = self.look.paint(Tone::Skipped, "SKIPPED");
-        let _ = writeln!(out, "{FORK}Turn {}: {skipped}", turns.len() + 1);
+        let _ = writeln!(out, "{}Turn {}: {skipped}", self.wood(FORK), turns.len() + 1);
         let asked = turns.last().and_then(Turn::answer).unwrap_or_default();
         let reason = self.attempt.verdict.skip_reason.as_deref().unwrap_or_default();
         let mut lines = vec![format!("Reason: {reason}"), format!("Agent asked: \"{asked}\"")];
@@ -114,10 +114,10 @@ impl<'a> Tree<'a> {
         for words in lines {
             for (number, line) in wrap(&one_line(&words, 4 * room), room, room - 2).iter().enumerate() {
                 let hang = if number == 0 { "" } else { "  " };
-                let _ = writeln!(out, "{margin}{hang}{line}");
+                let _ = writeln!(out, "{}{hang}{line}", self.wood(&margin));
             }
         }
-        let _ = writeln!(out, "{}\n{END}Result: {skipped}", TRUNK.trim_end());
+        let _ = writeln!(out, "{}\n{}Result: {skipped}", self.wood(TRUNK.trim_end()), self.wood(END));
     }
 
     /// A turn with its verdict (`is_good`), what happened in it, and the checks that fit. Says whether anything stands below it.
@@ -133,9 +133,13 @@ impl<'a> Tree<'a> {
             true => ("PASSED", Tone::Good),
             false => ("FAILED", Tone::Bad),
         };
-        let head = format!("{}Turn {}: ", branch.head, turn.number);
+        let head = format!("Turn {}: ", turn.number);
         let attached = self.attached(turn);
-        let taken = columns(&head) + columns(&attached) + columns("\"\" → ") + columns(verdict);
+        let taken = columns(branch.head)
+            + columns(&head)
+            + columns(&attached)
+            + columns("\"\" → ")
+            + columns(verdict);
         let took = " ".repeat(1 + TOOK);
         let took = self.look.fitting(taken, [took, String::new()]);
         let source = self
@@ -145,7 +149,8 @@ impl<'a> Tree<'a> {
         let said = one_line(turn.user.as_deref().unwrap_or_default(), room);
         let took = if took.is_empty() { took } else { format!(" {}", self.took(turn)) };
         let verdict = self.look.paint(tone, verdict);
-        let _ = writeln!(out, "{head}{source}\"{said}\"{attached} → {verdict}{took}");
+        let stem = self.wood(branch.head);
+        let _ = writeln!(out, "{stem}{head}{source}\"{said}\"{attached} → {verdict}{took}");
 
         let margin = format!("{}  ", branch.below);
         let before = out.len();
@@ -160,9 +165,9 @@ impl<'a> Tree<'a> {
 
     /// A turn as what was said and what was answered.
     fn turn_with_answer(&self, turn: &Turn, branch: Branch, out: &mut String) {
-        let head = format!("{}Turn {}: ", branch.head, turn.number);
+        let head = format!("Turn {}: ", turn.number);
         let attached = self.attached(turn);
-        let taken = columns(&head) + columns(&attached) + columns("\"\" → \"\"");
+        let taken = columns(branch.head) + columns(&head) + columns(&attached) + columns("\"\" → \"\"");
         // That a user is simulated goes without saying here.
         let source = if &*turn.caller == "simulator" { "" } else { source(turn, self.attempt) };
         let source = self.look.fitting(taken, [source.to_string(), String::new()]);
@@ -177,7 +182,8 @@ impl<'a> Tree<'a> {
             None if passed(turn, self.attempt) => self.look.paint(Tone::Quiet, "nothing"),
             None => self.look.paint(Tone::Bad, "FAILED"),
         };
-        let _ = writeln!(out, "{head}{source}\"{said}\"{attached} → {answer}");
+        let stem = self.wood(branch.head);
+        let _ = writeln!(out, "{stem}{head}{source}\"{said}\"{attached} → {answer}");
     }
 
     /// What is asserted of the whole conversation, as the last branch.
@@ -190,7 +196,7 @@ impl<'a> Tree<'a> {
             false => self.look.paint(Tone::Good, "PASSED"),
             true => self.look.paint(Tone::Bad, "FAILED"),
         };
-        let _ = writeln!(out, "{}Final Assertions: {verdict}", branch.head);
+        let _ = writeln!(out, "{}Final Assertions: {verdict}", self.wood(branch.head));
         for checked in of_all {
             self.line(branch.below, &check(checked), out);
         }
@@ -218,6 +224,11 @@ impl<'a> Tree<'a> {
         }
     }
 
+    /// The lines of the tree itself, which what stands in it outshines.
+    fn wood(&self, lines: &str) -> String {
+        if lines.trim().is_empty() { lines.to_string() } else { self.look.paint(Tone::Quiet, lines) }
+    }
+
     fn took(&self, turn: &Turn) -> String {
         self.look.paint(Tone::Quiet, &format!("({})", duration(turn.duration())))
     }
@@ -228,7 +239,7 @@ impl<'a> Tree<'a> {
         let taken = columns(margin) + line.mark.map_or(0, |(mark, _)| columns(mark) + 1);
         let words = one_line(&line.words, self.look.left(taken));
         let words = line.tone.map_or(words.clone(), |tone| self.look.paint(tone, &words));
-        let _ = writeln!(out, "{margin}{mark}{words}");
+        let _ = writeln!(out, "{}{mark}{words}", self.wood(margin));
     }
 }
 
