@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hotseat::checks::Reference;
-
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use hotseat::checks::Reference;
 
 /// Puts an AI agent in the hot seat: holds conversations with it and checks what it did.
 #[derive(Debug, Parser)]
@@ -60,6 +60,8 @@ pub struct SelectArgs {
 pub struct TestArgs {
     #[command(flatten)]
     pub select: SelectArgs,
+    #[command(flatten)]
+    pub call: CallArgs,
     /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). In a folder: output-TIME.jsonl. Can
     /// be given several times.
     #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
@@ -101,6 +103,26 @@ pub struct TestArgs {
     pub dry_run: bool,
 }
 
+/// How agents are spoken to.
+#[derive(Debug, ClapArgs)]
+pub struct CallArgs {
+    /// The connector of every turn, whatever `options.connector` of cases and turns says.
+    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub connector: Option<String>,
+    /// The user on whose behalf agents are spoken to. Default: test-user.
+    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub user: Option<String>,
+    /// The team of the user. Default: test-team.
+    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub team: Option<String>,
+    /// The language and region of the user. Default: en-us.
+    #[arg(long, value_name = "LOCALE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub locale: Option<String>,
+    /// A JSON file with who speaks and what else is known of the calls; flags and cases go before it.
+    #[arg(long, value_name = "FILE", help_heading = "Calls")]
+    pub ctx: Option<PathBuf>,
+}
+
 #[derive(Debug, ClapArgs)]
 pub struct ListArgs {
     #[command(flatten)]
@@ -135,6 +157,13 @@ pub struct ServeArgs {
     /// The agent: a file, or a folder that holds agent.yaml.
     #[arg(value_name = "AGENT")]
     pub agent: PathBuf,
+    /// The project file whose connectors the agent can name. Default: hotseat.yaml of this folder or the nearest one
+    /// above it, or else above the agent.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The connector that speaks for the agent, in place of its own.
+    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub connector: Option<String>,
     /// The port to listen at; 0 is any that is free.
     #[arg(long, value_name = "N", default_value_t = 8000)]
     pub port: u16,
@@ -163,6 +192,8 @@ pub enum SchemaOf {
     Workflow,
     /// Scripts for language models.
     Script,
+    /// Context files, for --ctx.
+    Ctx,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat::adapters::http::Http;
-use hotseat::config::{Project, StartedAgent};
-use hotseat::document::Diagnostic;
+use hotseat::config::{Calling, ContextFile, Project, StartedAgent};
+use hotseat::document::{Diagnostic, Diagnostics};
 use hotseat::report::{
     self, Console, Events, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count,
 };
@@ -19,7 +19,7 @@ use hotseat::run::{
 use hotseat::session::{OnMissingInput, Person, wall_millis};
 use tokio::sync::watch;
 
-use crate::args::{MissingInput, TestArgs};
+use crate::args::{CallArgs, MissingInput, TestArgs};
 use crate::exit::Exit;
 use crate::keyboard::Keyboard;
 use crate::list::load;
@@ -63,7 +63,14 @@ pub fn misused(words: &str) {
 
 /// Does what the arguments say. Events, where they are asked for, still lack their end.
 fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
-    let (project, plan) = match load(&args.select, args.simulator.as_ref(), world) {
+    let calling = match calling(&args.call, world) {
+        Ok(calling) => calling,
+        Err(mistakes) => {
+            world.complain(mistakes);
+            return Exit::Usage;
+        }
+    };
+    let (project, plan) = match load(&args.select, calling, args.simulator.as_ref(), world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -115,7 +122,7 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
     };
     let asked = args.parallel.or(project.parallel);
     // Who is asked by several conversations at once would not know which of them to answer.
-    let parallel = asked.unwrap_or(if args.interactive { 1 } else { PARALLEL });
+    let parallel = asked.unwrap_or(if asks_person(&args, &plan) { 1 } else { PARALLEL });
     let choices = Choices {
         parallel,
         parallel_asked: asked.is_some(),
@@ -125,7 +132,7 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
         outputs: outputs.iter().map(|output| output.shown.clone()).collect(),
     };
     let setting = Arc::new(Setting::new(&plan, &outside, choices));
-    let mut reporters = match reporters(&args, world, outputs, &setting) {
+    let mut reporters = match reporters(&args, world, &plan, outputs, &setting) {
         Ok(reporters) => reporters,
         Err(error) => {
             world.complain_of(error.to_string());
@@ -168,6 +175,26 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
         }
         Ok(summary) => exit_of(&summary),
     }
+}
+
+/// Whether a person may be asked in the run.
+fn asks_person(args: &TestArgs, plan: &Plan) -> bool {
+    !args.skip_interactive && (args.interactive || plan.asks_person)
+}
+
+/// How the command line wants agents to be spoken to.
+fn calling(args: &CallArgs, world: &World) -> Result<Calling, Diagnostics> {
+    let context = args
+        .ctx
+        .as_ref()
+        .map(|path| ContextFile::read(&world.folder.join(path), &path.to_string_lossy(), &world.environment));
+    Ok(Calling {
+        user: args.user.clone(),
+        team: args.team.clone(),
+        locale: args.locale.clone(),
+        connector: args.connector.clone(),
+        context: context.transpose()?,
+    })
 }
 
 fn overrides(args: &TestArgs) -> Overrides {
@@ -368,6 +395,7 @@ fn create_in(folder: &Path, world: &World) -> Result<(PathBuf, File), NotWritabl
 fn reporters(
     args: &TestArgs,
     world: &World,
+    plan: &Plan,
     outputs: Vec<Output>,
     setting: &Arc<Setting>,
 ) -> Result<Reporters, NotWritable> {
@@ -386,7 +414,8 @@ fn reporters(
         let look = Look {
             color: world.color(),
             width: world.width(),
-            progress: world.progress() && !args.interactive,
+            // Where somebody types nothing is drawn again and again.
+            progress: world.progress() && !asks_person(args, plan),
             verbose: args.verbose,
         };
         let console = Console::new(io::stdout(), look, setting.clone());

@@ -22,6 +22,8 @@ mod http;
 mod redact;
 mod reply;
 mod request;
+#[cfg(unix)]
+mod terminal;
 mod watched;
 #[cfg(unix)]
 mod workspace;

@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use crate::redact::redact;
+use crate::terminal::Terminal;
 use crate::watched::Watched;
 
 /// Long enough for a slow machine, short enough for a person who waits for a test that hangs.
@@ -85,6 +86,7 @@ impl Workspace {
             root: self.root.clone(),
             cwd: self.root.clone(),
             stdin: None,
+            terminal: None,
             timeout: DEFAULT_TIMEOUT,
         }
     }
@@ -101,6 +103,7 @@ pub struct Invocation {
     root: PathBuf,
     cwd: PathBuf,
     stdin: Option<Vec<u8>>,
+    terminal: Option<u16>,
     timeout: Duration,
 }
 
@@ -120,6 +123,12 @@ impl Invocation {
     /// What the program reads. Without it, its input is empty.
     pub fn stdin(mut self, text: &str) -> Invocation {
         self.stdin = Some(text.as_bytes().to_owned());
+        self
+    }
+
+    /// Runs at a terminal of this many columns, at which somebody can type. What is seen there counts as stdout.
+    pub fn terminal(mut self, columns: u16) -> Invocation {
+        self.terminal = Some(columns);
         self
     }
 
@@ -156,6 +165,12 @@ impl Invocation {
             .stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        let terminal = self.terminal.map(|columns| {
+            let terminal = Terminal::open(columns).expect("the system has terminals");
+            let stream = || terminal.stream().expect("a terminal can be opened more than once");
+            command.stdin(stream()).stdout(stream()).stderr(stream()).env("TERM", "xterm-256color");
+            terminal.person
+        });
         let shown = format!("{command:?}");
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
 
@@ -163,8 +178,15 @@ impl Invocation {
             // A program need not read its input; that it did not is not for us to judge.
             thread::spawn(move || pipe.write_all(&text));
         }
-        let stdout = Capture::of(child.stdout.take().expect("stdout is a pipe"));
-        let stderr = Capture::of(child.stderr.take().expect("stderr is a pipe"));
+        // The program's end of a terminal is open as long as somebody could start the program with it once more.
+        drop(command);
+        let (stdout, stderr) = match &terminal {
+            Some(person) => (Capture::of(person.try_clone().expect("it is open")), Capture::of(io::empty())),
+            None => (
+                Capture::of(child.stdout.take().expect("stdout is a pipe")),
+                Capture::of(child.stderr.take().expect("stderr is a pipe")),
+            ),
+        };
         let pid = Pid::from_child(&child);
         let ended = Arc::new(Watched::<bool>::default());
         thread::spawn({
@@ -182,6 +204,7 @@ impl Invocation {
             child,
             pid,
             ended,
+            keyboard: terminal,
             stdout,
             stderr,
             reaped: false,
@@ -199,6 +222,7 @@ pub struct Running {
     child: Child,
     pid: Pid,
     ended: Arc<Watched<bool>>,
+    keyboard: Option<File>,
     stdout: Arc<Watched<Capture>>,
     stderr: Arc<Watched<Capture>>,
     reaped: bool,
@@ -224,6 +248,26 @@ impl Running {
     #[track_caller]
     pub fn press_ctrl_c(&self) {
         kill_process_group(self.pid, Signal::INT).expect("the group is there until it was waited for");
+    }
+
+    /// Types a line at its terminal.
+    ///
+    /// # Panics
+    /// If it has none.
+    #[track_caller]
+    pub fn type_line(&mut self, line: &str) {
+        let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
+        keyboard.write_all(format!("{line}\n").as_bytes()).expect("a terminal takes what is typed");
+    }
+
+    /// Types the end of the input, as Ctrl-D does at the beginning of a line.
+    ///
+    /// # Panics
+    /// If it has no terminal.
+    #[track_caller]
+    pub fn press_ctrl_d(&mut self) {
+        let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
+        keyboard.write_all(&[4]).expect("a terminal takes what is typed");
     }
 
     /// Waits until `text` has been printed to stdout; gives all that was printed there so far.

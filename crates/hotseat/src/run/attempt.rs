@@ -233,9 +233,15 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
         Some(_) => &outside.project.root,
         None => &selected.suite.folder,
     };
+    let identity = outside.project.calling().identity_before_hooks(case);
+    let told = [("USER", &identity.user), ("TEAM", &identity.team), ("LOCALE", &identity.locale)];
     for index in 0..case.hooks {
         let variables = outside.variables(&given);
-        let hook = case.hook(index, variables).map_err(undefined)?;
+        let mut hook = case.hook(index, variables).map_err(undefined)?;
+        // Hooks act on behalf of whom the agent is spoken to for.
+        for (name, word) in told {
+            hook.env.entry(format!("HOTSEAT_{name}")).or_insert_with(|| word.text.to_string());
+        }
         let run = run_hook(&hook, folder, outside.project.environment()).await;
         let new = run.map_err(|failure| {
             let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
@@ -258,6 +264,7 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case =
         case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
+    let (case, target) = outside.project.address(agent, &case, target).map_err(undefined)?;
     let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.over(case);
     Ok(Prepared { case, target, redactor, timeouts, partners })

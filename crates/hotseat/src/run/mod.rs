@@ -2,6 +2,7 @@
 
 mod attempt;
 mod dispatcher;
+mod generate;
 mod mode;
 mod partners;
 mod plan;
@@ -9,6 +10,7 @@ mod setting;
 
 pub use attempt::{Attempt, Outside, Overrides};
 pub use dispatcher::{Control, Options, RunEvent, Started, Summary, execute};
+pub use generate::generate;
 pub use mode::{Mode, Modes};
 pub use partners::role;
 pub use plan::{Plan, Selected, Selection};

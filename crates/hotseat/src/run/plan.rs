@@ -51,6 +51,8 @@ pub struct Plan {
     pub modes: Modes,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
+    /// Whether some case wants a person asked.
+    pub asks_person: bool,
     /// The agents that help, each once.
     helpers: Vec<Arc<Agent>>,
 }
@@ -78,12 +80,18 @@ impl Plan {
             selected_suites: 0,
             modes: Modes::default(),
             notes: Vec::new(),
+            asks_person: false,
             helpers: Vec::new(),
         };
         let mut mistakes = Vec::new();
+        let mut notes: Vec<Diagnostic> = project.calling().notes().into_iter().map(Diagnostic::new).collect();
         for agent in plan.agents() {
             mistakes.extend(agent.unset().cloned());
+            let (wrong, unheard) = project.mishears(agent);
+            mistakes.extend(wrong);
+            notes.extend(unheard);
         }
+        plan.notes = notes;
         let mut without_hooks: Vec<Arc<Agent>> = Vec::new();
         for (suite, agent) in plan.suites.clone() {
             let before = plan.selected;
@@ -92,7 +100,9 @@ impl Plan {
                 match case {
                     Ok(case) => {
                         if plan.selection.fits(&case) && case.skip.is_none() {
-                            mistakes.extend(agent.and_then(|agent| agent.deaf_to(&case)));
+                            mistakes
+                                .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
+                            plan.asks_person |= case.interactive.is_some();
                             match helpers(project, &case) {
                                 Ok(found) => plan.add_helpers(found),
                                 Err(wrong) => mistakes.extend(wrong),
@@ -106,6 +116,10 @@ impl Plan {
                 }
             }
             plan.selected_suites += usize::from(plan.selected > before);
+        }
+        if let Some(id) = project.calling().chat_id().filter(|_| plan.selected > 1) {
+            let note = format!("`chat_id` of --ctx: conversations of several cases are all called {id}");
+            plan.notes.push(Diagnostic::new(note));
         }
         for helper in &plan.helpers {
             if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {

@@ -80,7 +80,7 @@ pub(super) async fn say(
         message_id,
         text: &text,
         content: &turn.content,
-        options: turn.options.as_ref(),
+        options: turn.options.as_ref().map(|options| &options.value),
         script,
         limits,
     };

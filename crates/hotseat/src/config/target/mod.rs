@@ -3,6 +3,7 @@
 mod ag_ui;
 mod command;
 mod embedded;
+mod hears;
 mod http;
 mod openai;
 mod parts;
@@ -13,12 +14,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::adapters::http::{Http, without_credentials};
-use crate::adapters::template::{Placeholder, placeholders};
 use crate::adapters::{self, AgentSession};
 use crate::cases::{CaseTarget, client_tools};
 use crate::session::ClientTool;
-use hotseat_document::{Diagnostics, Map, Node, Shape, Value as NodeValue};
+use hotseat_document::{Diagnostics, Map, Shape};
+use hotseat_runtime::files::Connector;
 
+pub(super) use self::hears::Hears;
 use super::agent::Surroundings;
 use super::shape::{AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET};
 
@@ -71,9 +73,6 @@ pub(super) enum Kind {
     Embedded,
 }
 
-/// What a case can tell an agent, by the keys of the case.
-const EVERYTHING: [&str; 5] = ["threadId", "state", "context", "forwardedProps", "tools"];
-
 /// What adapters reach agents with.
 #[derive(Debug, Clone)]
 pub struct Means {
@@ -97,57 +96,25 @@ impl Kind {
         let known = kinds.into_iter().find(|(known, _)| std::ptr::eq(*known, shape));
         known.map_or(Kind::AgUi, |(_, kind)| kind)
     }
-
-    /// What of a case an agent of this kind is told, by the keys of the case.
-    pub(super) fn hears(self, node: &Node) -> Vec<&'static str> {
-        let said = |names: &[(&'static str, Placeholder)]| {
-            let found = node_placeholders(node);
-            let names = names.iter().filter(|(_, placeholder)| found.contains(placeholder));
-            names.map(|(name, _)| *name).collect::<Vec<_>>()
-        };
-        let id = ("threadId", Placeholder::ConversationId);
-        let all = [
-            id,
-            ("state", Placeholder::State),
-            ("context", Placeholder::Context),
-            ("forwardedProps", Placeholder::ForwardedProps),
-        ];
-        let is_text = matches!(node.get("speaks").map(|speaks| &speaks.value), Some(NodeValue::String(speaks)) if speaks == "text");
-        match self {
-            Kind::AgUi => EVERYTHING.to_vec(),
-            Kind::Command if !is_text => EVERYTHING.to_vec(),
-            Kind::Http | Kind::Command => said(&all),
-            Kind::OpenAi => [said(&[id]), vec!["forwardedProps", "tools"]].concat(),
-            Kind::Embedded => vec!["threadId", "state", "context", "tools"],
-        }
-    }
-}
-
-/// The placeholders in all texts below a node.
-fn node_placeholders(node: &Node) -> Vec<Placeholder> {
-    match &node.value {
-        NodeValue::String(text) => placeholders(text).unwrap_or_default(),
-        NodeValue::List(nodes) => nodes.iter().flat_map(node_placeholders).collect(),
-        NodeValue::Map(entries) => entries.iter().flat_map(|entry| node_placeholders(&entry.value)).collect(),
-        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => Vec::new(),
-    }
 }
 
 impl BoundTarget {
     /// Reads a target whose variables are filled in.
     pub(super) fn read(map: &Map<'_>, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Option<Self> {
         let mut secrets = parts::header_secrets(map);
-        let (target, tools) = match Kind::of(map.shape()) {
+        let kind = Kind::of(map.shape());
+        let carries = Hears::of(kind, map.as_node()).carries();
+        let (target, tools) = match kind {
             Kind::AgUi => {
                 (ag_ui::read(map, mistakes).map(Target::AgUi), client_tools(map, "tools", mistakes))
             }
             Kind::OpenAi => {
                 (openai::read(map, mistakes).map(Target::OpenAi), client_tools(map, "tools", mistakes))
             }
-            Kind::Http => (http::read(map, mistakes).map(Target::Http), Vec::new()),
+            Kind::Http => (http::read(map, carries, mistakes).map(Target::Http), Vec::new()),
             Kind::Command => {
                 let tools = client_tools(map, "tools", mistakes);
-                (command::read(map, around.root, &tools, mistakes).map(Target::Command), tools)
+                (command::read(map, around.root, &tools, carries, mistakes).map(Target::Command), tools)
             }
             Kind::Embedded => {
                 let found = embedded::read(map, around, mistakes);
@@ -175,6 +142,29 @@ impl BoundTarget {
         }
         self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
         self.tools.extend(case.tools.iter().cloned());
+        self
+    }
+
+    /// What the agent is for and which tools it has, where it says so itself: what whoever makes cases up is told.
+    pub fn described(&self) -> (Option<String>, Vec<Value>) {
+        let offered = self.tools.iter().map(|tool| (&tool.name, &tool.description, &tool.parameters));
+        match &self.target {
+            Target::Embedded(target) => embedded::described(target, offered),
+            Target::AgUi(_) | Target::OpenAi(_) | Target::Http(_) | Target::Command(_) => {
+                (None, offered.map(embedded::tool).collect())
+            }
+        }
+    }
+
+    /// The target with what the connectors of these names stand for, wherever its options name one of them.
+    #[must_use]
+    pub fn with_connectors(mut self, connectors: BTreeMap<String, Connector>) -> Self {
+        match &mut self.target {
+            Target::OpenAi(target) => openai::with_connectors(target, connectors),
+            Target::Embedded(target) => target.connectors = connectors,
+            // They are told the name.
+            Target::AgUi(_) | Target::Http(_) | Target::Command(_) => {}
+        }
         self
     }
 
