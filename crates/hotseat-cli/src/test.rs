@@ -129,6 +129,7 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
         fail_fast: args.fail_fast,
         run: args.select.run.clone(),
         agent: args.select.agent.clone(),
+        connector: args.call.connector.clone(),
         outputs: outputs.iter().map(|output| output.shown.clone()).collect(),
     };
     let setting = Arc::new(Setting::new(&plan, &outside, choices));

@@ -64,15 +64,20 @@ impl<'a> Tree<'a> {
     /// Turn by turn, with what is asserted of each, and what is asserted of all.
     pub(super) fn multi_turn(&self, out: &mut String) {
         let turns = &self.attempt.conversation.turns;
-        let of_all = self.of_all();
+        let (of_all, not_run) = (self.of_all(), self.not_run());
         for turn in turns {
-            let is_last = turn.number == turns.len() && of_all.is_empty() && !self.goes_on;
+            let is_last =
+                turn.number == turns.len() && not_run.is_none() && of_all.is_empty() && !self.goes_on;
             let branch = Branch::new(is_last);
             let own = |checked: &Checked| checked.turn == Some(turn.number);
             let more = self.turn_with_checks(turn, branch, passed(turn, self.attempt), own, out);
             if more && !is_last {
                 let _ = writeln!(out, "{}", self.wood(TRUNK.trim_end()));
             }
+        }
+        if let Some(words) = not_run {
+            let branch = Branch::new(of_all.is_empty() && !self.goes_on);
+            let _ = writeln!(out, "{}{}", self.wood(branch.head), self.look.paint(Tone::Quiet, &words));
         }
         self.final_assertions(&of_all, out);
     }
@@ -184,6 +189,18 @@ impl<'a> Tree<'a> {
         };
         let stem = self.wood(branch.head);
         let _ = writeln!(out, "{stem}{head}{source}\"{said}\"{attached} → {answer}");
+    }
+
+    /// The turns that are written and were not sent, where one that failed came before them.
+    fn not_run(&self) -> Option<String> {
+        let (held, written) = (self.attempt.conversation.turns.len(), self.attempt.selected.case.turns.len());
+        let failed = self.attempt.verdict.status == Status::Failed;
+        match written.saturating_sub(held) {
+            0 => None,
+            _ if !failed => None,
+            1 => Some(format!("Turn {written}: not run")),
+            _ => Some(format!("Turns {} to {written}: not run", held + 1)),
+        }
     }
 
     /// What is asserted of the whole conversation, as the last branch.
