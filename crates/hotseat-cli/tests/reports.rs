@@ -955,6 +955,14 @@ fn what_the_user_says_tells_no_secret() {
 }
 
 #[test]
+fn the_input_of_a_case_tells_no_secret() {
+    never_told_by("id: a\ninput: 'I am ${ENV.API_TOKEN}'\n");
+    never_told_by(
+        "id: a\ninput: [{ role: user, content: 'I am ${ENV.API_TOKEN}' }]\nskip: 'not ${ENV.API_TOKEN}'\n",
+    );
+}
+
+#[test]
 fn a_pattern_tells_no_secret() {
     never_told_by(
         "name: a\nturns: [{ user: a, assert: { text: { must_match: 'not ${ENV.API_TOKEN}' } } }]\n",

@@ -8,7 +8,7 @@ use hotseat_testkit::{FakeAgent, Output, Reply, Request};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use common::Project;
+use common::{LONG, Project};
 
 /// An assistant for expenses: it asks for what it needs, drafts, and submits what is confirmed.
 fn clerk() -> FakeAgent {
@@ -549,29 +549,30 @@ fn failures_of_conversations() {
         {"type": "tool_called", "name": "submit_expense"}]);
     let third = json!({"id": "T003", "name": "Crash", "turns": [{"input": "hello"}, {"input": "crash"}, {"input": "never said"}]});
     let project = project(&[first, second, third]).file("hotseat.yaml", &target(&agent));
-    assert_snapshot!(shown(&project, "80", &["--parallel", "5"]), @r#"
+    assert_snapshot!(shown(&project, "80", &["--parallel", "1"]), @r#"
     exit code: 1
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
-      Agent Test (Parallel: 5)                        Hotseat 0.1.0
+      Agent Test (Multi-Turn)                         Hotseat 0.1.0
     ═══════════════════════════════════════════════════════════════
     ℹ Agent: assistants.expense (http://127.0.0.1:[PORT]/)
     ℹ Input: tests/expense.test.jsonl (3 test cases)
     ℹ Timeout: [TIME] per turn
-    ℹ Parallel: 5 concurrent
 
     ───────────────────────────────────────────────────────────────
-      Running Tests (5 parallel)
+      Running Tests
     ───────────────────────────────────────────────────────────────
     ► [T001] Expense Reimbursement Flow (3 turns)
       ├─ Turn 1: "I want to submit an expense" → PASSED ([TIME])
       │    Agent: "What type of expense would you like to submit?"
       │    ✓ contains "type of expense"
       │
-      └─ Turn 2: "Business travel, $3500" → FAILED ([TIME])
-           Agent: [tool: create_expense({"amount":3500,"type":"travel"})] → {"id":"…
-           Agent: "I'll create the expense. Please confirm."
-           ✗ tool_called "submit_expense"
+      ├─ Turn 2: "Business travel, $3500" → FAILED ([TIME])
+      │    Agent: [tool: create_expense({"amount":3500,"type":"travel"})] → {"id":"…
+      │    Agent: "I'll create the expense. Please confirm."
+      │    ✗ tool_called "submit_expense"
+      │
+      └─ Turn 3: not run
       FAILED ([TIME]) - 2 turns, 2 checks
       └─ assertion: 1 of 2 checks does not hold
 
@@ -582,17 +583,6 @@ fn failures_of_conversations() {
            |                            ^^^^^^^^^^^^^^^^
            |
            = found: not called; called were create_expense
-
-    ► [T003] Crash (3 turns)
-      ├─ Turn 1: "hello" → PASSED ([TIME])
-      │    Agent: "What type of expense would you like to submit?"
-      │
-      └─ Turn 2: "crash" → FAILED ([TIME])
-           error: model exploded
-      FAILED ([TIME]) - 2 turns
-      └─ agent_error: the agent failed: model exploded (BOOM)
-
-         --> tests/expense.test.jsonl:3:21
 
     ► [T002] Expense Reimbursement Flow (3 turns)
       ├─ Turn 1: "I want to submit an expense" → PASSED ([TIME])
@@ -622,6 +612,19 @@ fn failures_of_conversations() {
            |
            = found: "submitted" in the result of submit_expense in turn 3
 
+    ► [T003] Crash (3 turns)
+      ├─ Turn 1: "hello" → PASSED ([TIME])
+      │    Agent: "What type of expense would you like to submit?"
+      │
+      ├─ Turn 2: "crash" → FAILED ([TIME])
+      │    error: model exploded
+      │
+      └─ Turn 3: not run
+      FAILED ([TIME]) - 2 turns
+      └─ agent_error: the agent failed: model exploded (BOOM)
+
+         --> tests/expense.test.jsonl:3:21
+
     ───────────────────────────────────────────────────────────────
       Failed Tests
     ───────────────────────────────────────────────────────────────
@@ -638,7 +641,7 @@ fn failures_of_conversations() {
       Failed:    3
       Errors:    1 of them
       Pass Rate: 0.0%
-      Duration:  [TIME] (effective: [TIME]/test with 5 parallel)
+      Duration:  [TIME]
 
       Total turns:    7
       Avg turns/test: 2.3
@@ -650,5 +653,200 @@ fn failures_of_conversations() {
 
     ----- stderr -----
     note: this case asserts nothing: it passes if the agent answers without an error (tests/expense.test.jsonl:3:21)
+    "#);
+}
+
+/// Cases that say `wait N` are answered when gate N opens.
+fn gated() -> FakeAgent {
+    FakeAgent::start(|request: &Request| {
+        let said = request.last_user_text();
+        let run = Run::of(request).started();
+        let run = match said.strip_prefix("wait ") {
+            Some(gate) => run.gate(gate),
+            None => run,
+        };
+        run.text(&format!("You said: {said}")).finished()
+    })
+}
+
+fn of(agent: &FakeAgent, cases: &[Value]) -> Project {
+    project(cases).file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()))
+}
+
+fn two_turns(id: &str) -> Value {
+    json!({"id": id, "turns": [{"input": "first"}, {"input": format!("wait {id}")}]})
+}
+
+#[test]
+fn conversations_side_by_side_are_never_mixed() {
+    let agent = gated();
+    let project = of(&agent, &[two_turns("A"), two_turns("B"), two_turns("C")]);
+    let mut running = project.command(&["test", "--parallel", "3"]).env("COLUMNS", "80").spawn();
+    for gate in ["A", "B", "C"] {
+        agent.wait_at_gate(gate, LONG);
+    }
+    for gate in ["B", "C"] {
+        agent.release(gate);
+        running.wait_for_stdout(&format!("► [{gate}]"));
+    }
+    agent.release("A");
+    assert_snapshot!(running.wait().redacted().stdout, @r#"
+    ═══════════════════════════════════════════════════════════════
+      Agent Test (Parallel: 3)                        Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: tests/expense.test.jsonl (3 test cases)
+    ℹ Timeout: [TIME] per turn
+    ℹ Parallel: 3 concurrent
+
+    ───────────────────────────────────────────────────────────────
+      Running Tests (3 parallel)
+    ───────────────────────────────────────────────────────────────
+    ► [B] (2 turns)
+      ├─ Turn 1: "first" → PASSED ([TIME])
+      │    Agent: "You said: first"
+      │
+      └─ Turn 2: "wait B" → PASSED ([TIME])
+           Agent: "You said: wait B"
+      PASSED ([TIME]) - 2 turns, nothing was asserted
+
+    ► [C] (2 turns)
+      ├─ Turn 1: "first" → PASSED ([TIME])
+      │    Agent: "You said: first"
+      │
+      └─ Turn 2: "wait C" → PASSED ([TIME])
+           Agent: "You said: wait C"
+      PASSED ([TIME]) - 2 turns, nothing was asserted
+
+    ► [A] (2 turns)
+      ├─ Turn 1: "first" → PASSED ([TIME])
+      │    Agent: "You said: first"
+      │
+      └─ Turn 2: "wait A" → PASSED ([TIME])
+           Agent: "You said: wait A"
+      PASSED ([TIME]) - 2 turns, nothing was asserted
+
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     3
+      Passed:    3
+      Failed:    0
+      Pass Rate: 100.0%
+      Duration:  [TIME] (effective: [TIME]/test with 3 parallel)
+
+      Total turns:    6
+      Avg turns/test: 2.0
+      Total time:     [TIME]
+
+    ═══════════════════════════════════════════════════════════════
+      ✨ ALL TESTS PASSED ✨
+    ═══════════════════════════════════════════════════════════════
+    "#);
+}
+
+#[test]
+fn how_far_a_run_is_stands_at_the_bottom_of_a_terminal() {
+    let agent = gated();
+    let wait = |id: &str| json!({"id": id, "input": format!("wait {id}"), "assertions": [{"type": "contains", "value": "wait"}]});
+    let project = of(&agent, &[wait("A"), wait("B"), wait("C")]);
+    let mut running = project.command(&["test", "--parallel", "2", "--color", "never"]).terminal(80).spawn();
+    agent.wait_at_gate("A", LONG);
+    agent.wait_at_gate("B", LONG);
+    agent.release("A");
+    running.wait_for_stdout("[Progress: 1/3 completed, 2 running...] B, C");
+    agent.release("B");
+    agent.release("C");
+    let output = running.wait();
+    assert_eq!(output.code, 0, "{output}");
+    // It is drawn over by what comes next.
+    let last = output.stdout.rfind("[Progress: ").unwrap_or_else(|| panic!("{output}"));
+    assert!(output.stdout[last..].contains("\r\u{1b}[2K"), "{output}");
+}
+
+#[test]
+fn how_far_a_long_run_is_is_told_now_and_then() {
+    let agent = gated();
+    let cases: Vec<Value> = (1..=60).map(|n| json!({"id": format!("T{n:02}"), "input": "hello"})).collect();
+    let output = of(&agent, &cases).hotseat(&["test", "--parallel", "1"]);
+    let lines: Vec<&str> = output.stdout.lines().filter(|line| line.contains("Progress")).collect();
+    assert_eq!(lines, ["[Progress: 25/60 completed]", "[Progress: 50/60 completed]"], "{output}");
+    let few = of(&agent, &cases[..20]).hotseat(&["test", "--parallel", "1"]);
+    assert!(!few.stdout.contains("Progress"), "{few}");
+}
+
+/// A run of a few cases shows what was said; in one of many, a case that went well takes a line.
+#[test]
+fn many_cases_take_a_line_each() {
+    let agent = clerk();
+    let many = |count: usize| -> Vec<Value> {
+        (1..=count)
+            .map(|n| json!({"id": format!("T{n}"), "turns": [{"input": "hello"}, {"input": "bye"}]}))
+            .collect()
+    };
+    for (count, args, trees) in [(12, &[][..], 12), (13, &[], 0), (13, &["-v"], 13)] {
+        let output =
+            project(&many(count)).file("hotseat.yaml", &target(&agent)).hotseat(&[&["test"], args].concat());
+        assert_eq!(output.stdout.matches("├─ Turn 1: ").count(), trees, "{count} {args:?}\n{output}");
+        let lines =
+            output.stdout.lines().filter(|line| line.starts_with("► [T") && line.contains(" PASSED "));
+        assert_eq!(lines.count(), count - trees, "{output}");
+    }
+}
+
+#[test]
+fn what_is_attached_stands_beside_what_is_said() {
+    let agent = clerk();
+    let turns = json!([
+        {"input": "Submit receipt", "attachments": [{"type": "image", "source": "file://./receipt.jpg"}]},
+        {"input": "Travel, $250"}
+    ]);
+    let project = project(&[json!({"id": "T002", "name": "Expense with Attachment", "turns": turns})])
+        .file("hotseat.yaml", &target(&agent))
+        .file("tests/receipt.jpg", "a picture");
+    let output = shown(&project, "80", &["-v"]);
+    assert!(output.stdout.contains("├─ Turn 1: \"Submit receipt\" + [receipt.jpg] → PASSED ("), "{output}");
+    assert!(!output.stdout.contains("note: attached"), "it is told once\n{output}");
+}
+
+#[test]
+fn a_goal_that_is_achieved_is_told_with_the_last_turn() {
+    let agent =
+        FakeAgent::start(|request: &Request| Run::of(request).started().text("Anything else?").finished());
+    let user = user(&["I want to submit an expense"]);
+    let case =
+        json!({"id": "T001", "simulator": {"use": "workers.test.user-simulator"}, "on_missing_input": "end"});
+    let project = project(&[case]).file("hotseat.yaml", &with_user(&agent, &user));
+    let output = shown(&project, "80", &[]);
+    let tree: Vec<&str> = output.stdout.lines().skip_while(|line| !line.starts_with('►')).take(5).collect();
+    assert_snapshot!(tree.join("\n"), @r#"
+    ► [T001] (simulator: workers.test.user-simulator)
+      └─ Turn 1: [Simulated] "I want to submit an expense" → PASSED ([TIME])
+           Agent: "Anything else?"
+           Goal achieved: Expense submitted
+      PASSED ([TIME]) - 1 turn, nothing was asserted
+    "#);
+}
+
+#[test]
+fn judges_are_quoted_where_everything_is_shown() {
+    let agent = clerk();
+    let judge = FakeAgent::start(|request: &Request| {
+        let verdict = json!({"passed": true, "score": 0.95, "reason": "It asks politely"});
+        Run::of(request).started().text(&verdict.to_string()).finished()
+    });
+    let case = json!({"id": "T001", "input": "hello",
+        "assertions": [{"type": "agent", "use": "agents:workers.test.user-simulator", "value": "It is polite"}]});
+    let project = project(&[case]).file("hotseat.yaml", &with_user(&agent, &judge));
+    let output = shown(&project, "80", &["-v"]);
+    let tree: Vec<&str> = output.stdout.lines().skip_while(|line| !line.starts_with('►')).take(6).collect();
+    assert_snapshot!(tree.join("\n"), @r#"
+    ► [T001] hello PASSED ([TIME])
+      ├─ Turn 1: "hello" → PASSED ([TIME])
+      │    Agent: "What type of expense would you like to submit?"
+      │    judge agents:workers.test.user-simulator agrees (score 0.95): It asks po…
+      │    ✓ judged: It is polite
+      └─ 1 check holds
     "#);
 }
