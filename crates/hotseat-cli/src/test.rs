@@ -153,6 +153,7 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
         fail_fast: args.fail_fast,
         run: args.select.run.clone(),
         agent: args.select.agent.clone(),
+        connector: args.call.connector.clone(),
         outputs: outputs.iter().map(|output| output.shown.clone()).collect(),
     };
     let setting = Arc::new(Setting::new(&plan, &outside, choices));

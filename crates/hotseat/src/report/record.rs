@@ -278,6 +278,8 @@ pub struct OptionsRecord<'a> {
     pub run: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector: Option<&'a str>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -369,6 +371,7 @@ impl<'a> OptionsRecord<'a> {
             fail_fast: setting.choices.fail_fast,
             run: setting.choices.run.as_deref(),
             agent: setting.choices.agent.as_deref(),
+            connector: setting.choices.connector.as_deref(),
         }
     }
 }

@@ -46,6 +46,8 @@ pub struct Choices {
     pub run: Option<String>,
     /// The agent that is tested whatever the project file says.
     pub agent: Option<String>,
+    /// The connector that goes before all others.
+    pub connector: Option<String>,
     /// The report files, as they are shown to people.
     pub outputs: Vec<String>,
 }
@@ -124,8 +126,11 @@ impl Setting {
         }
     }
 
-    /// The connectors of the agents, each once.
+    /// The connectors of the agents, each once; the one that goes before all of them where there is one.
     pub fn connectors(&self) -> Vec<&str> {
+        if let Some(connector) = &self.choices.connector {
+            return vec![connector];
+        }
         let mut all: Vec<&str> = self.agents().filter_map(|agent| agent.connector.as_deref()).collect();
         all.sort_unstable();
         all.dedup();

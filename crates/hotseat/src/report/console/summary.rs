@@ -86,9 +86,9 @@ pub(super) fn counts(
     row("Total:", &summary.total.to_string(), None);
     row("Passed:", &summary.passed.to_string(), some(summary.passed, Tone::Good));
     row("Failed:", &summary.failed.to_string(), some(summary.failed, Tone::Bad));
-    for (name, n) in [("  Errors:", summary.errors), ("  Timeouts:", summary.timeouts)] {
+    for (name, n) in [("Errors:", summary.errors), ("Timeouts:", summary.timeouts)] {
         if n > 0 {
-            row(name, &n.to_string(), Some(Tone::Bad));
+            row(name, &format!("{n} of them"), Some(Tone::Bad));
         }
     }
     if summary.skipped > 0 {
