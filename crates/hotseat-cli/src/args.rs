@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hotseat::checks::Reference;
-
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use hotseat::checks::Reference;
 
 /// Puts an AI agent in the hot seat: holds conversations with it and checks what it did.
 #[derive(Debug, Parser)]
@@ -63,18 +63,35 @@ pub struct SelectArgs {
 pub struct TestArgs {
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). Can be given several times.
+    #[command(flatten)]
+    pub call: CallArgs,
+    /// What to run: a suite, a message to the agent, whoever makes cases up (agents:ID?count=10&focus=errors or
+    /// connectors:NAME), or - to type the conversation or pipe it in line by line.
+    #[arg(short, long, value_name = "WHAT", conflicts_with = "paths", allow_hyphen_values = true)]
+    pub input: Option<String>,
+    /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). In a folder: output-TIME.jsonl. Can
+    /// be given several times.
     #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
     pub output: Vec<PathBuf>,
     /// Write every event of every conversation, with what the agent sent, as JSON lines.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub trace: Option<PathBuf>,
+    /// Let a helper write the reports whose endings name no format: agents:ID or connectors:NAME. Without such a report
+    /// it goes to standard output.
+    #[arg(short, long, value_name = "WHO", value_parser = reference, help_heading = "Reports")]
+    pub reporter: Option<Reference>,
+    /// Save conversations that a person or a simulated user went on with as cases, with all that was said as turns.
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    pub save: Option<PathBuf>,
     /// Record what the agent does in each case into this folder, to be served again by `-n replay:DIR`.
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub record: Option<PathBuf>,
-    /// Show conversations that did not fail, too.
+    /// Show every conversation whole, also where nothing failed.
     #[arg(short, long, help_heading = "Reports")]
     pub verbose: bool,
+    /// Print events as JSON lines and nothing else, for programs: errors are events, too, and the last line is a summary.
+    #[arg(long, help_heading = "Reports", conflicts_with = "verbose")]
+    pub json: bool,
     /// How many conversations are held at once. Default: `parallel` of the project file, or 8.
     #[arg(long, value_name = "N", value_parser = parallel, help_heading = "Run")]
     pub parallel: Option<usize>,
@@ -101,6 +118,26 @@ pub struct TestArgs {
     /// Check suites and project file, and contact nobody.
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
+}
+
+/// How agents are spoken to.
+#[derive(Debug, ClapArgs)]
+pub struct CallArgs {
+    /// The connector of every turn, whatever `options.connector` of cases and turns says.
+    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub connector: Option<String>,
+    /// The user on whose behalf agents are spoken to. Default: test-user.
+    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub user: Option<String>,
+    /// The team of the user. Default: test-team.
+    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub team: Option<String>,
+    /// The language and region of the user. Default: en-us.
+    #[arg(long, value_name = "LOCALE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub locale: Option<String>,
+    /// A JSON file with who speaks and what else is known of the calls; flags and cases go before it.
+    #[arg(long, value_name = "FILE", help_heading = "Calls")]
+    pub ctx: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -184,6 +221,13 @@ pub struct ServeArgs {
     /// The agent: a file, or a folder that holds agent.yaml.
     #[arg(value_name = "AGENT")]
     pub agent: PathBuf,
+    /// The project file whose connectors the agent can name. Default: hotseat.yaml of this folder or the nearest one
+    /// above it, or else above the agent.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The connector that speaks for the agent, in place of its own.
+    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub connector: Option<String>,
     /// The port to listen at; 0 is any that is free.
     #[arg(long, value_name = "N", default_value_t = 8000)]
     pub port: u16,
@@ -214,6 +258,8 @@ pub enum SchemaOf {
     Script,
     /// Recordings of agents.
     Recording,
+    /// Context files, for --ctx.
+    Ctx,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -12,9 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cases", &["checks", "session"]),
     ("config", &["adapters", "cases", "checks", "process", "recording", "session"]),
     ("import", &["cases", "recording", "session"]),
-    ("recording", &[]),
+    ("recording", &["session"]),
     ("run", &["adapters", "cases", "checks", "config", "roles", "session"]),
-    ("report", &["recording", "run", "session"]),
+    ("report", &["checks", "recording", "run", "session"]),
 ];
 
 fn uses(folder: &Path, found: &mut Vec<String>) {

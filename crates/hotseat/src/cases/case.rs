@@ -17,7 +17,9 @@ use super::shape::{CASE, EXPECTED_ERROR, HOOK, MESSAGE, TURN};
 use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
-use crate::session::{ClientTool, InterruptAnswer, Message, OnMissingInput, Part, Role, media, merged};
+use crate::session::{
+    ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Role, media, merged,
+};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
 /// One test.
@@ -27,6 +29,8 @@ pub struct Case {
     pub id: String,
     /// What it is called.
     pub name: String,
+    /// Whether that is written; otherwise it is called by its id.
+    pub named: bool,
     /// Where its name is written.
     pub place: Place,
     /// Why it is left out of runs, if it is.
@@ -83,6 +87,25 @@ pub struct CaseTarget {
     pub forwarded_props: Option<Value>,
     /// Client-side tools beside those of the target.
     pub tools: Vec<ClientTool>,
+    /// What the agent is told of the case where it is told metadata of calls; as it is, with secrets.
+    pub metadata: Option<Value>,
+    /// The user that the case says.
+    pub user: Option<String>,
+    /// The team that the case says.
+    pub team: Option<String>,
+    /// On whose behalf the agent is spoken to, once that is known.
+    pub identity: Identity,
+}
+
+/// What the agent is told beside what the user says.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// All of it.
+    pub value: Value,
+    /// Where it is written.
+    pub place: Place,
+    /// Where its connector is named.
+    pub connector: Option<Place>,
 }
 
 /// How a conversation begins.
@@ -112,7 +135,7 @@ pub struct Turn {
     /// What the user says, and what is attached to it.
     pub content: Vec<Part>,
     /// What the agent is told beside it, on top of the options of the case.
-    pub options: Option<Value>,
+    pub options: Option<Options>,
     /// Where it is written.
     pub place: Place,
     /// What is asserted of this turn, and what is measured.
@@ -228,6 +251,11 @@ impl Case {
         Ok(Arc::new(case))
     }
 
+    /// The case as it is written, with its variables unfilled.
+    pub fn to_json(&self) -> Value {
+        self.document.node.to_json()
+    }
+
     /// One of its hooks with its variables filled in.
     ///
     /// # Errors
@@ -308,7 +336,10 @@ fn read(
             mistakes.push(wrong.help("commands that run before the first turn stand under `hooks`"));
         }
     }
-    let (opening, turns) = inputs(map, &every_turn, mistakes);
+    let options = options(map, None, mistakes);
+    let (mut opening, turns) = inputs(map, &every_turn, options.as_ref(), mistakes);
+    // As it is written it stands in reports only.
+    opening.input = opening.input.map(|input| variables.redactor.json(input));
     let (simulator, told_max) = partners::simulator(map, mistakes);
     let interactive = partners::interactive(map, mistakes);
     let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);
@@ -330,6 +361,7 @@ fn read(
         id: shown(id.or(name).unwrap_or_default()),
         place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
         name: shown(name.or(id).unwrap_or_default()),
+        named: name.is_some(),
         skip: match (map.bool("skip"), map.text("skip")) {
             (_, Some(reason)) => Some(shown(reason)),
             (Some(true), None) => Some("`skip: true`".to_string()),
@@ -345,11 +377,15 @@ fn read(
             context: map.json("context"),
             forwarded_props: map.json("forwardedProps"),
             tools: client_tools(map, "tools", mistakes),
+            metadata: map.json("metadata"),
+            user: map.text("user").map(str::to_string),
+            team: map.text("team").map(str::to_string),
+            identity: Identity::default(),
         },
         opening,
         turns,
         checkpoints: checkpoints(map, mistakes),
-        unwritten: Turn::saying(Vec::new(), map.json("options"), map.place(), &every_turn),
+        unwritten: Turn::saying(Vec::new(), options, map.place(), &every_turn),
         is_dynamic: simulator.is_some() && map.has("checkpoints"),
         simulator,
         interactive,
@@ -393,7 +429,7 @@ fn expected(map: &Map<'_>) -> Option<Check> {
 
 impl Turn {
     /// A turn of which only that is asserted which holds of every turn.
-    fn saying(content: Vec<Part>, options: Option<Value>, place: Place, every_turn: &Block) -> Turn {
+    fn saying(content: Vec<Part>, options: Option<Options>, place: Place, every_turn: &Block) -> Turn {
         Turn {
             content,
             options,
@@ -422,12 +458,16 @@ fn without_name(node: &Node, source: &Arc<Source>) -> Option<Diagnostic> {
 }
 
 /// What is said before the first turn, and the turns.
-fn inputs(map: &Map<'_>, every_turn: &Block, mistakes: &mut Diagnostics) -> (Opening, Vec<Turn>) {
-    let case_options = map.json("options");
+fn inputs(
+    map: &Map<'_>,
+    every_turn: &Block,
+    case_options: Option<&Options>,
+    mistakes: &mut Diagnostics,
+) -> (Opening, Vec<Turn>) {
     let mut before = messages(map.list("messages").into_iter().flatten(), mistakes);
     let Some(input) = map.get("input") else {
         let written = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
-        let turns = written.map(|map| turn(&map, every_turn, case_options.as_ref(), mistakes)).collect();
+        let turns = written.map(|map| turn(&map, every_turn, case_options, mistakes)).collect();
         return (Opening { messages: before, input: None }, turns);
     };
     if let Some(place) = map.key_place("turns") {
@@ -457,7 +497,7 @@ fn inputs(map: &Map<'_>, every_turn: &Block, mistakes: &mut Diagnostics) -> (Ope
         }
     };
     // What the case asserts is asserted of the conversation, which is this one turn; what every turn must hold, too.
-    let turn = Turn::saying(content, case_options, input.place(), every_turn);
+    let turn = Turn::saying(content, case_options.cloned(), input.place(), every_turn);
     (Opening { messages: before, input: Some(input.json()) }, vec![turn])
 }
 
@@ -470,7 +510,12 @@ fn in_order(mistakes: Diagnostics) -> Diagnostics {
     ordered
 }
 
-fn turn(map: &Map<'_>, inherited: &Block, case_options: Option<&Value>, mistakes: &mut Diagnostics) -> Turn {
+fn turn(
+    map: &Map<'_>,
+    inherited: &Block,
+    case_options: Option<&Options>,
+    mistakes: &mut Diagnostics,
+) -> Turn {
     let expect_error = map.get("expect_error").map(|view| match view.map(&EXPECTED_ERROR) {
         None => ExpectedError { message: pattern(view, mistakes), code: None },
         Some(error) => {
@@ -487,19 +532,42 @@ fn turn(map: &Map<'_>, inherited: &Block, case_options: Option<&Value>, mistakes
     content.extend(attachments(map, mistakes));
     let mut checks = Block::read(map.get("assert"), mistakes).over(inherited).checks();
     checks.extend(Block::read(map.get("evaluate"), mistakes).soft_checks());
-    let options = match (case_options, map.json("options")) {
-        (Some(case), Some(own)) => Some(merged(case, &own)),
-        (case, own) => own.or_else(|| case.cloned()),
-    };
     Turn {
         content,
-        options,
+        options: options(map, case_options, mistakes),
         place: map.place_of("user").unwrap_or_else(|| map.place()),
         checks,
         timeout: timeout(map, mistakes),
         expect_error,
         resume: interrupt_answers(map, mistakes),
     }
+}
+
+/// The options of a case or a turn, on top of `below`.
+fn options(map: &Map<'_>, below: Option<&Options>, mistakes: &mut Diagnostics) -> Option<Options> {
+    let Some(view) = map.get("options") else { return below.cloned() };
+    let mut connector = None;
+    for (key, _, view) in view.entries().into_iter().flatten() {
+        match key {
+            "connector" if view.text().is_none_or(str::is_empty) => {
+                let wrong = mistake(Some(view.place()), "`connector` must be a name");
+                mistakes.push(wrong);
+            }
+            "connector" => connector = Some(view.place()),
+            "metadata" if view.entries().is_none() => {
+                mistakes.push(mistake(Some(view.place()), "`metadata` must be a mapping"));
+            }
+            _ => {}
+        }
+    }
+    Some(match below {
+        Some(below) => Options {
+            value: merged(&below.value, &view.json()),
+            place: view.place(),
+            connector: connector.or_else(|| below.connector.clone()),
+        },
+        None => Options { value: view.json(), place: view.place(), connector },
+    })
 }
 
 /// What the user says in a turn: text, parts, or a message of the user's.

@@ -37,7 +37,17 @@ pub static CASE: Shape = Shape {
             "`true`, or the reason, to leave the case out of runs.",
         ),
         Field::optional("tags", Kind::List(&Kind::NonEmptyText), "Words by which cases are grouped."),
-        Field::optional("metadata", Kind::JsonMap, "Anything else that reports should hold of the case."),
+        Field::optional(
+            "metadata",
+            Kind::JsonMap,
+            "Anything else that reports should hold of the case. It is part of the metadata of its calls, below `options.metadata`, where its agent is told any.",
+        ),
+        Field::optional(
+            "user",
+            Kind::NonEmptyText,
+            "On whose behalf the agent is spoken to. `-u` goes before it.",
+        ),
+        Field::optional("team", Kind::NonEmptyText, "The team of the user. `-t` goes before it."),
         Field::optional("timeout_ms", MILLISECONDS, "How long all turns together may take."),
         Field::optional("timeout", Kind::NonEmptyText, DURATION),
         Field::optional(

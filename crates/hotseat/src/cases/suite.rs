@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub struct Suite {
     pub shown: Arc<str>,
     /// Its folder.
     pub folder: PathBuf,
+    /// What it says, where it is no file.
+    text: Option<Arc<[u8]>>,
 }
 
 /// How a file is written.
@@ -46,13 +48,32 @@ pub struct Decoding<'a> {
 }
 
 type Decoded = Result<Case, Diagnostics>;
+type Reader = Box<dyn BufRead + Send>;
 type Documents = Box<dyn Iterator<Item = Result<Arc<Source>, Diagnostic>> + Send>;
 
 impl Suite {
     /// A suite at a path, shown as given.
     pub fn new(path: PathBuf, shown: impl Into<Arc<str>>) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Suite { folder: folder.to_path_buf(), shown: shown.into(), path }
+        Suite { folder: folder.to_path_buf(), shown: shown.into(), path, text: None }
+    }
+
+    /// Cases that are in no file, as JSON values. What they attach is looked for in `folder`.
+    pub fn written(text: String, shown: impl Into<Arc<str>>, folder: PathBuf) -> Self {
+        let path = folder.join("cases.jsonl");
+        Suite { folder, shown: shown.into(), path, text: Some(text.into_bytes().into()) }
+    }
+
+    /// The file it is, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        self.text.is_none().then_some(&self.path)
+    }
+
+    fn open(&self) -> std::io::Result<Reader> {
+        match &self.text {
+            Some(text) => Ok(Box::new(Cursor::new(text.clone()))),
+            None => Ok(Box::new(BufReader::new(open(&self.path)?))),
+        }
     }
 
     /// Reads its cases one after the other; the file is never in memory as a whole. Each entry is a case or all
@@ -61,8 +82,8 @@ impl Suite {
         let mut decoded = VecDeque::new();
         let mut any = false;
         let syntax = self.syntax();
-        let mut documents = match open(&self.path) {
-            Ok(file) => Some(syntax.documents(self.shown.clone(), BufReader::new(file))),
+        let mut documents = match self.open() {
+            Ok(reader) => Some(syntax.documents(self.shown.clone(), reader)),
             Err(error) => {
                 any = true;
                 let unreadable = Diagnostic::new(format!("cannot read {}: {error}", self.shown));
@@ -98,7 +119,7 @@ impl Suite {
 }
 
 impl Syntax {
-    fn documents(self, name: Arc<str>, file: BufReader<File>) -> Documents {
+    fn documents(self, name: Arc<str>, file: Reader) -> Documents {
         match self {
             Syntax::Yaml => Box::new(yaml::documents(name, file)),
             Syntax::Json => Box::new(json::values(name, file, "cases")),

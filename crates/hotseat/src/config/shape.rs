@@ -80,6 +80,11 @@ const FOLDER: Field = Field::optional(
     Kind::NonEmptyText,
     "For one of `agents`: suites below this folder test it, whatever `target` says. Relative to the project file.",
 );
+const DESCRIPTION: Field = Field::optional(
+    "description",
+    Kind::Text,
+    "What the agent is for: told to whoever makes cases up for it.",
+);
 const STARTED: Field = Field::optional(
     "start",
     Kind::Shape(&START),
@@ -117,6 +122,7 @@ pub static AG_UI_TARGET: Shape = Shape {
         .default("lenient"),
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         STARTED,
         ASSERTED,
@@ -144,7 +150,7 @@ pub static OPENAI_TARGET: Shape = Shape {
         Field::optional(
             "body",
             Kind::JsonMap,
-            "Further members of every request. They replace those of the same name; `null` takes one away. `{{conversation_id}}` stands for an id of the conversation.",
+            "Further members of every request. They replace those of the same name; `null` takes one away. `{{conversation_id}}`, `{{turn}}`, `{{user}}`, `{{team}}`, `{{locale}}`, `{{ctx}}` and `{{options}}` are filled in, and their members.",
         ),
         Field::optional(
             "history",
@@ -155,6 +161,7 @@ pub static OPENAI_TARGET: Shape = Shape {
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         STARTED,
         ASSERTED,
@@ -183,7 +190,7 @@ pub static HTTP_TARGET: Shape = Shape {
         Field::optional(
             "body",
             Kind::Json,
-            "The body as JSON. `{{message}}`, `{{messages}}`, `{{history}}`, `{{conversation_id}}`, `{{turn}}`, `{{state}}`, `{{context}}` and `{{forwardedProps}}` are filled in; a text that is one placeholder as a whole becomes its value.",
+            "The body as JSON. `{{message}}`, `{{messages}}`, `{{history}}`, `{{attachments}}`, `{{options}}`, `{{conversation_id}}`, `{{turn}}`, `{{state}}`, `{{context}}`, `{{forwardedProps}}`, `{{user}}`, `{{team}}`, `{{locale}}`, `{{ctx}}` and their members (`{{options.connector}}`) are filled in; a text that is one placeholder as a whole becomes its value.",
         ),
         Field::optional(
             "map",
@@ -196,8 +203,15 @@ pub static HTTP_TARGET: Shape = Shape {
             "In which form the answer comes: `none`: one document. `sse`: server-sent events. `ndjson`: one JSON document a line. `map` is then used on each event, and what the agent says comes in pieces.",
         )
         .default("none"),
+        Field::optional(
+            "history",
+            Kind::Choice(&["full", "delta", "auto"]),
+            "`full`: `{{messages}}` and `{{history}}` stand for the whole conversation. `delta`: for what the agent has not been told yet. `auto` is `full`.",
+        )
+        .default("auto"),
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         STARTED,
         ASSERTED,
@@ -298,12 +312,13 @@ pub static COMMAND_TARGET: Shape = Shape {
         Field::optional(
             "history",
             Kind::Choice(&["full", "delta", "auto"]),
-            "`full`: every message carries what was said before. `delta`: it does not. `auto` is `delta`.",
+            "`full`: every message carries what was said before. `delta`: only the first one, what was said before it. `auto` is `delta`.",
         )
         .default("auto"),
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,
@@ -331,6 +346,7 @@ pub static EMBEDDED_TARGET: Shape = Shape {
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,
@@ -356,6 +372,7 @@ pub static REPLAY_TARGET: Shape = Shape {
         .default("exact"),
         TOOLS,
         TIMEOUT,
+        DESCRIPTION,
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,

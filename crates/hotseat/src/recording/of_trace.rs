@@ -10,6 +10,7 @@ use std::time::Duration;
 use hotseat_trace::{self as trace, Conversation, Offset, Payload, Record, TurnOutcome};
 
 use super::{Arguments, Event, Turn, What};
+use crate::session::ATTACHED;
 
 /// The turns of a conversation, from its events and what they amount to.
 pub fn turns_of(events: &[Record], conversation: &Conversation) -> Vec<Turn> {
@@ -146,7 +147,7 @@ impl<'c> Told<'c> {
     }
 
     fn tells_attachment(&self, note: &str) -> bool {
-        let name = note.strip_prefix("attached: ");
+        let name = note.strip_prefix(ATTACHED);
         name.is_some_and(|name| self.turn.attachments.iter().any(|attached| attached == name))
     }
 

@@ -1,16 +1,35 @@
 //! Results as they are written to report files. The inner types are free to change; these are a promise.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind, Interrupt, Millis, Status, ToolCall, Turn, TurnOutcome};
+use hotseat_trace::{
+    Failure, FailureKind, Interrupt, Millis, RoleAnswered, Status, ToolCall, Turn, TurnOutcome,
+};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::run::{Attempt, Summary};
-use crate::session::{Checked, Reached, Waiting};
+use crate::run::{Attempt, Mode, Plan, Setting, Summary};
+use crate::session::{Checked, Identity, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
-pub const VERSION: &str = "1.1";
+pub const VERSION: &str = "1.2";
+
+/// On whose behalf agents were spoken to, where no case says otherwise.
+#[derive(Debug, Serialize)]
+pub struct EnvironmentRecord<'a> {
+    user_id: &'a str,
+    team_id: &'a str,
+    locale: &'a str,
+}
+
+impl<'a> EnvironmentRecord<'a> {
+    pub fn of(setting: &'a Setting) -> Self {
+        let Identity { user, team, locale, .. } = &setting.identity;
+        EnvironmentRecord { user_id: &user.text, team_id: &team.text, locale: &locale.text }
+    }
+}
 
 /// One result.
 #[derive(Debug, Serialize)]
@@ -21,6 +40,10 @@ pub struct ResultRecord<'a> {
     pub name: &'a str,
     pub file: &'a str,
     pub line: u32,
+    /// The agent that was tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<&'a str>,
+    pub mode: &'static str,
     pub status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<&'a Failure>,
@@ -35,12 +58,12 @@ pub struct ResultRecord<'a> {
     pub tags: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<&'a Value>,
-    /// As the case has it, where it has one input.
+    /// Where there is one input: as the case has it, or what was said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<&'a Value>,
-    /// The answer to it.
+    pub input: Option<Cow<'a, Value>>,
+    /// The answer to it; null where there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<&'a str>,
+    pub output: Option<Option<&'a str>>,
     pub started_at: String,
     pub duration_ms: f64,
     pub total_turns: usize,
@@ -83,6 +106,9 @@ pub struct TurnRecord<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasoning: Vec<&'a str>,
     pub tool_calls: Vec<ToolCallRecord<'a>>,
+    /// What helpers said of the turn, or to begin it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<RoleRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,6 +150,22 @@ pub struct ToolCallRecord<'a> {
     /// When the result arrived, in Unix milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Millis>,
+}
+
+/// What a helper said.
+#[derive(Debug, Serialize)]
+pub struct RoleRecord<'a> {
+    /// What it was asked as: `simulator` or `judge`.
+    pub role: &'a str,
+    pub agent: &'a str,
+    pub answer: &'a str,
+    /// What was read from the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finding: Option<&'a Value>,
+    /// Why the answer is of no use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
+    pub duration_ms: f64,
 }
 
 /// One interrupt.
@@ -169,7 +211,75 @@ pub struct SummaryRecord {
     pub errors: usize,
     pub timeouts: usize,
     pub interrupted: bool,
+    /// How many percent of those that ran passed; null where none ran.
+    pub pass_rate: Option<f64>,
     pub duration_ms: f64,
+    #[serde(flatten)]
+    pub agent: AgentRecord,
+}
+
+/// The agents that were tested; several stand beside each other, with commas between them.
+#[derive(Debug, Serialize)]
+pub struct AgentRecord {
+    pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector: Option<String>,
+}
+
+/// The beginning of a run.
+#[derive(Debug, Serialize)]
+pub struct StartRecord<'a> {
+    pub version: &'static str,
+    pub hotseat: &'static str,
+    pub started_at: String,
+    pub total: usize,
+    pub parallel: usize,
+    pub environment: EnvironmentRecord<'a>,
+    #[serde(flatten)]
+    pub agent: AgentRecord,
+    #[serde(flatten)]
+    pub input: InputRecord<'a>,
+    pub options: OptionsRecord<'a>,
+}
+
+/// What a report of a whole run says of itself.
+#[derive(Debug, Serialize)]
+pub struct MetadataRecord<'a> {
+    pub version: &'static str,
+    pub hotseat: &'static str,
+    pub started_at: String,
+    pub completed_at: String,
+    #[serde(flatten)]
+    pub input: InputRecord<'a>,
+    pub output_file: &'a str,
+    pub options: OptionsRecord<'a>,
+}
+
+/// The suites of a run.
+#[derive(Debug, Serialize)]
+pub struct InputRecord<'a> {
+    /// The suite, where there is just one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_file: Option<&'a str>,
+    pub input_files: &'a [Arc<str>],
+}
+
+/// The options that were in effect.
+#[derive(Debug, Serialize)]
+pub struct OptionsRecord<'a> {
+    pub parallel: usize,
+    /// The limit of a case, where one was set for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<f64>,
+    pub fail_fast: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector: Option<&'a str>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -186,7 +296,7 @@ pub fn rfc3339(at: Millis) -> String {
 }
 
 impl SummaryRecord {
-    pub fn of(summary: &Summary) -> Self {
+    pub fn of(summary: &Summary, setting: &Setting) -> Self {
         SummaryRecord {
             total: summary.total,
             passed: summary.passed,
@@ -195,14 +305,89 @@ impl SummaryRecord {
             errors: summary.errors,
             timeouts: summary.timeouts,
             interrupted: summary.interrupted,
+            pass_rate: summary.pass_rate().map(|rate| (rate * 10.0).round() / 10.0),
             duration_ms: ms(summary.duration),
+            agent: AgentRecord::of(setting),
+        }
+    }
+}
+
+impl AgentRecord {
+    fn of(setting: &Setting) -> Self {
+        let joined = |parts: Vec<&str>| (!parts.is_empty()).then(|| parts.join(", "));
+        AgentRecord {
+            agent_id: joined(setting.agents().map(|agent| &*agent.id).collect()).unwrap_or_default(),
+            agent_path: joined(setting.agents().filter_map(|agent| agent.path.as_deref()).collect()),
+            connector: joined(setting.connectors()),
+        }
+    }
+}
+
+impl<'a> StartRecord<'a> {
+    pub fn of(plan: &Plan, parallel: usize, at: Millis, setting: &'a Setting) -> Self {
+        StartRecord {
+            version: VERSION,
+            hotseat: env!("CARGO_PKG_VERSION"),
+            started_at: rfc3339(at),
+            total: plan.selected,
+            parallel,
+            environment: EnvironmentRecord::of(setting),
+            agent: AgentRecord::of(setting),
+            input: InputRecord::of(setting),
+            options: OptionsRecord::of(setting),
+        }
+    }
+}
+
+impl<'a> MetadataRecord<'a> {
+    pub fn of(summary: &Summary, setting: &'a Setting, output_file: &'a str) -> Self {
+        MetadataRecord {
+            version: VERSION,
+            hotseat: env!("CARGO_PKG_VERSION"),
+            started_at: rfc3339(summary.started_at),
+            completed_at: rfc3339(summary.ended_at),
+            input: InputRecord::of(setting),
+            output_file,
+            options: OptionsRecord::of(setting),
+        }
+    }
+}
+
+impl<'a> InputRecord<'a> {
+    fn of(setting: &'a Setting) -> Self {
+        let input_file = match setting.inputs.as_slice() {
+            [one] => Some(&**one),
+            _ => None,
+        };
+        InputRecord { input_file, input_files: &setting.inputs }
+    }
+}
+
+impl<'a> OptionsRecord<'a> {
+    fn of(setting: &'a Setting) -> Self {
+        OptionsRecord {
+            parallel: setting.choices.parallel,
+            timeout_ms: setting.case_timeout.map(ms),
+            fail_fast: setting.choices.fail_fast,
+            run: setting.choices.run.as_deref(),
+            agent: setting.choices.agent.as_deref(),
+            connector: setting.choices.connector.as_deref(),
         }
     }
 }
 
 impl<'a> ResultRecord<'a> {
-    pub fn of(attempt: &'a Attempt) -> Self {
+    pub fn of(attempt: &'a Attempt, setting: &'a Setting) -> Self {
         let case = &attempt.selected.case;
+        let mode = attempt.mode();
+        let agent = attempt.selected.agent.as_ref().and_then(|agent| setting.tested(agent));
+        let said = attempt.conversation.turns.first().and_then(|turn| turn.user.clone());
+        let input = match (&case.opening.input, mode) {
+            (Some(written), _) => Some(Cow::Borrowed(written)),
+            (None, Mode::Standard) => said.map(|said| Cow::Owned(Value::String(said))),
+            (None, Mode::MultiTurn | Mode::Dynamic) => None,
+        };
+        let answer = || attempt.conversation.turns.last().and_then(Turn::answer);
         let whole = |is_final: bool| {
             let checks = attempt.checks.iter();
             checks.filter(move |checked| checked.turn.is_none() && checked.is_final == is_final)
@@ -215,6 +400,8 @@ impl<'a> ResultRecord<'a> {
             name: &case.name,
             file: case.place.file(),
             line: case.place.line(),
+            agent: agent.map(|agent| &*agent.id),
+            mode: mode.name(),
             status: attempt.verdict.status,
             failure: attempt.verdict.failure.as_ref(),
             skip_reason: attempt.verdict.skip_reason.as_deref(),
@@ -222,8 +409,8 @@ impl<'a> ResultRecord<'a> {
             error_kind: attempt.verdict.failure.as_ref().map(|failure| failure.kind.name()),
             tags: &case.tags,
             metadata: case.metadata.as_ref(),
-            input: case.opening.input.as_ref(),
-            output: case.opening.input.as_ref().and_then(|_| attempt.conversation.turns.last()?.answer()),
+            output: input.as_ref().map(|_| answer()),
+            input,
             started_at: rfc3339(attempt.started_at),
             duration_ms: ms(attempt.duration),
             total_turns: turns.len(),
@@ -267,6 +454,7 @@ impl<'a> TurnRecord<'a> {
             messages: turn.messages.iter().map(|message| message.content.as_str()).collect(),
             reasoning: turn.reasoning.iter().map(|thought| thought.content.as_str()).collect(),
             tool_calls: turn.tool_calls.iter().map(|call| ToolCallRecord::of(call, turn)).collect(),
+            roles: turn.roles.iter().map(RoleRecord::of).collect(),
             interrupts: turn.interrupts.iter().map(InterruptRecord::of).collect(),
             error,
             awaiting_input: awaiting.is_awaiting(),
@@ -339,6 +527,19 @@ impl<'a> ToolCallRecord<'a> {
             started_ms: ms(call.started - turn.started),
             duration_ms: ms(call.ended - call.started),
             timestamp: call.completed_at,
+        }
+    }
+}
+
+impl<'a> RoleRecord<'a> {
+    fn of(said: &'a RoleAnswered) -> Self {
+        RoleRecord {
+            role: &said.role,
+            agent: &said.agent,
+            answer: &said.answer,
+            finding: said.finding.as_ref(),
+            error: said.error.as_deref(),
+            duration_ms: said.duration_us as f64 / 1000.0,
         }
     }
 }

@@ -7,6 +7,7 @@
 mod dialogue;
 mod generator;
 mod judge;
+mod reporter;
 mod simulator;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 pub use dialogue::Dialogue;
 pub use generator::{Generated, GeneratorQuestion};
 pub use judge::{JudgeQuestion, Judgement};
+pub use reporter::ReporterQuestion;
 pub use simulator::{SimulatorQuestion, UserMove};
 
 use crate::adapters::{AgentSession, Input, Limits, TurnError};

@@ -13,7 +13,7 @@ use super::plan::Selected;
 use crate::adapters::AgentSession;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Interactive, Variables};
-use crate::config::{Agent, BoundTarget, Means, Project, is_secret, named_secrets, secret_text};
+use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
 use crate::session::{
     Asked, Checked, Held, OnMissingInput, Partners, Person, Reached, Recorder, Redactor, Timeouts,
     TurnScript, hold, run_hook, wall_millis,
@@ -54,8 +54,17 @@ pub enum Keep {
 pub struct Overrides {
     /// What is done when the agent waits and nobody can answer it.
     pub on_missing_input: Option<OnMissingInput>,
-    /// Whether a person is asked: `Some(false)` never, `Some(true)` in every case.
-    pub interactive: Option<bool>,
+    /// When a person is asked, if not as cases say.
+    pub person: Option<AskPerson>,
+}
+
+/// When a person is asked, whatever cases say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskPerson {
+    /// Never.
+    Never,
+    /// In every case, as is said.
+    In(Asked),
 }
 
 /// An attempt and what it came to.
@@ -112,9 +121,16 @@ impl Outside {
     }
 
     /// How an agent is reached, as it may be shown; none where that differs from case to case.
-    pub fn shown(&self, agent: &Arc<Agent>) -> Option<String> {
+    pub fn shown(&self, agent: &Arc<Agent>) -> Option<Shown> {
         let (target, redactor) = self.bound(agent)?;
-        Some(redactor.text(&target.shown()).into_owned())
+        let harmless = |text: String| redactor.text(&text).into_owned();
+        let Shown { id, path, connector, shown } = target.shown();
+        Some(Shown {
+            id: id.map(harmless),
+            path: harmless(path),
+            connector: connector.map(harmless),
+            shown: harmless(shown),
+        })
     }
 
     pub(super) fn bound(&self, agent: &Arc<Agent>) -> Option<(&BoundTarget, &Redactor)> {
@@ -238,9 +254,15 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
         Some(_) => &outside.project.root,
         None => &selected.suite.folder,
     };
+    let identity = outside.project.calling().identity_before_hooks(case);
+    let told = [("USER", &identity.user), ("TEAM", &identity.team), ("LOCALE", &identity.locale)];
     for index in 0..case.hooks {
         let variables = outside.variables(&given);
-        let hook = case.hook(index, variables).map_err(undefined)?;
+        let mut hook = case.hook(index, variables).map_err(undefined)?;
+        // Hooks act on behalf of whom the agent is spoken to for.
+        for (name, word) in told {
+            hook.env.entry(format!("HOTSEAT_{name}")).or_insert_with(|| word.text.to_string());
+        }
         let run = run_hook(&hook, folder, outside.project.environment()).await;
         let new = run.map_err(|failure| {
             let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
@@ -263,6 +285,7 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case =
         case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
+    let (case, target) = outside.project.address(agent, &case, target).map_err(undefined)?;
     let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.over(case);
     Ok(Prepared { case, target, redactor, timeouts, partners })
@@ -271,12 +294,13 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
 impl Overrides {
     /// A case as the command line wants it.
     fn over(self, case: Arc<Case>) -> Arc<Case> {
-        let Overrides { on_missing_input, interactive } = self;
+        let Overrides { on_missing_input, person } = self;
         let on_missing_input = on_missing_input.unwrap_or(case.on_missing_input);
-        let interactive = match (interactive, &case.interactive) {
-            (None, _) | (Some(true), Some(_)) => case.interactive.clone(),
-            (Some(false), _) => None,
-            (Some(true), None) => Some(Interactive::asked(Asked::WhenAwaited, case.place.clone())),
+        let interactive = match (person, &case.interactive) {
+            (None, own) => own.clone(),
+            (Some(AskPerson::Never), _) => None,
+            (Some(AskPerson::In(asked)), Some(own)) => Some(Interactive { asked, ..own.clone() }),
+            (Some(AskPerson::In(asked)), None) => Some(Interactive::asked(asked, case.place.clone())),
         };
         let mut case = case;
         let own = Arc::make_mut(&mut case);

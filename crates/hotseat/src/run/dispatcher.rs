@@ -106,6 +106,12 @@ impl Summary {
         }
     }
 
+    /// How many percent of the cases that ran passed; none where none ran.
+    pub fn pass_rate(&self) -> Option<f64> {
+        let ran = self.passed + self.failed;
+        (ran > 0).then(|| self.passed as f64 * 100.0 / ran as f64)
+    }
+
     /// Whether the agent was never reached although somebody tried: then the run says nothing about it.
     pub fn never_reached(&self) -> bool {
         self.unreachable > 0 && self.unreachable == self.failed && self.passed == 0

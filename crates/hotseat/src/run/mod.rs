@@ -2,10 +2,16 @@
 
 mod attempt;
 mod dispatcher;
+mod generate;
+mod mode;
 mod partners;
 mod plan;
+mod setting;
 
-pub use attempt::{Attempt, Keep, Outside, Overrides};
+pub use attempt::{AskPerson, Attempt, Keep, Outside, Overrides};
 pub use dispatcher::{Control, Options, RunEvent, Started, Summary, execute};
+pub use generate::generate;
+pub use mode::{Mode, Modes};
 pub use partners::role;
 pub use plan::{Plan, Selected, Selection};
+pub use setting::{Choices, Setting, Tested};

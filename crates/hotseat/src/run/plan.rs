@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::mode::Modes;
 use super::partners::helpers;
 use crate::cases::{Case, Suite};
-use crate::checks::{Check, Pattern, Reference};
+use crate::checks::{Check, Pattern};
 use crate::config::{Agent, Helper, Project};
 use hotseat_document::Diagnostic;
 
@@ -46,8 +47,12 @@ pub struct Plan {
     pub selected: usize,
     /// How many suites hold a selected case.
     pub selected_suites: usize,
+    /// Which kinds of conversations there are among them.
+    pub modes: Modes,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
+    /// Whether some case wants a person asked.
+    pub asks_person: bool,
     /// The agents that help, each once.
     helpers: Vec<Arc<Agent>>,
 }
@@ -73,13 +78,20 @@ impl Plan {
             total: 0,
             selected: 0,
             selected_suites: 0,
+            modes: Modes::default(),
             notes: Vec::new(),
+            asks_person: false,
             helpers: Vec::new(),
         };
         let mut mistakes = Vec::new();
+        let mut notes: Vec<Diagnostic> = project.calling().notes().into_iter().map(Diagnostic::new).collect();
         for agent in plan.agents() {
             mistakes.extend(agent.unset().cloned());
+            let (wrong, unheard) = project.mishears(agent);
+            mistakes.extend(wrong);
+            notes.extend(unheard);
         }
+        plan.notes = notes;
         let mut without_hooks: Vec<Arc<Agent>> = Vec::new();
         for (suite, agent) in plan.suites.clone() {
             let before = plan.selected;
@@ -88,9 +100,11 @@ impl Plan {
                 match case {
                     Ok(case) => {
                         if plan.selection.fits(&case) && case.skip.is_none() {
-                            mistakes.extend(agent.and_then(|agent| agent.deaf_to(&case)));
+                            mistakes
+                                .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
+                            plan.asks_person |= case.interactive.is_some();
                             match helpers(project, &case) {
-                                Ok(found) => plan.add_helpers(found),
+                                Ok(found) => plan.add_helpers(found.into_iter().map(|(_, helper)| helper)),
                                 Err(wrong) => mistakes.extend(wrong),
                             }
                             without_hooks.extend(agent.filter(|_| case.hooks == 0).cloned());
@@ -102,6 +116,10 @@ impl Plan {
                 }
             }
             plan.selected_suites += usize::from(plan.selected > before);
+        }
+        if let Some(id) = project.calling().chat_id().filter(|_| plan.selected > 1) {
+            let note = format!("`chat_id` of --ctx: conversations of several cases are all called {id}");
+            plan.notes.push(Diagnostic::new(note));
         }
         for helper in &plan.helpers {
             if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
@@ -117,8 +135,13 @@ impl Plan {
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
     }
 
-    fn add_helpers(&mut self, found: Vec<(Reference, Helper)>) {
-        for (_, helper) in found {
+    /// Takes note of an agent that helps with the run as a whole.
+    pub fn add_helper(&mut self, helper: Helper) {
+        self.add_helpers(vec![helper]);
+    }
+
+    fn add_helpers(&mut self, found: impl IntoIterator<Item = Helper>) {
+        for helper in found {
             if let Helper::Agent(agent) = helper
                 && !self.helpers.iter().any(|known| Arc::ptr_eq(known, &agent))
             {
@@ -132,6 +155,7 @@ impl Plan {
         if !self.selection.fits(&case) {
             return;
         }
+        self.modes.add(&case);
         if case.skip.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
             && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)

@@ -12,6 +12,9 @@ use crate::adapters::{AgentSession, Input, Limits, TurnError};
 use crate::cases::{ExpectedError, Turn};
 use crate::roles::Exchange;
 
+/// How the note of an attachment begins; its name follows.
+pub const ATTACHED: &str = "attached: ";
+
 /// Why a turn is given up when it takes too long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GivenUp {
@@ -75,7 +78,7 @@ pub(super) async fn say(
         attachments: attachments.clone(),
     });
     for attached in attachments {
-        let message = format!("attached: {attached}");
+        let message = format!("{ATTACHED}{attached}");
         recorder.emit(Note { turn_id: turn_id.clone(), message, event: None });
     }
     let input = Input {
@@ -83,7 +86,7 @@ pub(super) async fn say(
         message_id,
         text: &text,
         content: &turn.content,
-        options: turn.options.as_ref(),
+        options: turn.options.as_ref().map(|options| &options.value),
         script,
         limits,
     };

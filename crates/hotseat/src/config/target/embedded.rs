@@ -13,7 +13,7 @@ use super::is_secret;
 use crate::adapters::embedded::Target;
 use crate::cases::CaseTarget;
 use crate::config::agent::Surroundings;
-
+use crate::session::Identity;
 /// The target, and the secrets that its files take from the environment.
 pub(super) fn read(
     map: &Map<'_>,
@@ -39,14 +39,18 @@ pub(super) fn read(
     };
     let target = Target {
         agent,
+        path: path.components().collect(),
         conversation_id: map.text("threadId").map(str::to_string),
         state: map.json("state"),
         context: map.json("context").map(|context| entries(&context)).unwrap_or_default(),
+        identity: Identity::default(),
+        connectors: BTreeMap::new(),
     };
     Some((target, secrets.into_inner()))
 }
 
 pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
+    target.identity.clone_from(&case.identity);
     if let Some(id) = &case.thread_id {
         target.conversation_id = Some(id.clone());
     }
@@ -61,4 +65,20 @@ pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
 /// Context entries whose shape was checked.
 fn entries(context: &Value) -> Vec<ContextEntry> {
     serde_json::from_value(context.clone()).unwrap_or_default()
+}
+
+/// What an agent is for, and its tools with those of the client.
+pub(super) fn described<'a>(
+    target: &'a Target,
+    offered: impl Iterator<Item = (&'a String, &'a String, &'a Value)>,
+) -> (Option<String>, Vec<Value>) {
+    let own = target.agent.definitions.agent(&target.agent.id);
+    let own = own.into_iter().flat_map(|agent| &agent.persona.tools);
+    let own = own.map(|tool| (&tool.name, &tool.description, &tool.input_schema));
+    (target.agent.description.clone(), own.chain(offered).map(tool).collect())
+}
+
+/// A tool in words that helpers understand.
+pub(super) fn tool((name, description, parameters): (&String, &String, &Value)) -> Value {
+    serde_json::json!({"name": name, "description": description, "parameters": parameters})
 }
