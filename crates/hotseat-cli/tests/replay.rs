@@ -44,7 +44,7 @@ fn change(project: &Project, path: &str, change: impl FnOnce(&mut Value)) {
 fn told(tested: &Tested) -> Value {
     let mut results = tested.report["results"].clone();
     for result in results.as_array_mut().unwrap() {
-        for key in ["started_at", "duration_ms"] {
+        for key in ["agent", "started_at", "duration_ms"] {
             result.as_object_mut().unwrap().remove(key);
         }
         for turn in result["turns"].as_array_mut().unwrap() {
