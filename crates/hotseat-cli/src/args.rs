@@ -22,7 +22,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run test cases against an agent.
-    Test(TestArgs),
+    Test(Box<TestArgs>),
     /// List the test cases that `hotseat test` would run.
     List(ListArgs),
     /// Write a project file and a first suite.
