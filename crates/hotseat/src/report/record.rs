@@ -11,10 +11,25 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::run::{Attempt, Mode, Plan, Setting, Summary};
-use crate::session::{Checked, Reached, Waiting};
+use crate::session::{Checked, Identity, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
 pub const VERSION: &str = "1.2";
+
+/// On whose behalf agents were spoken to, where no case says otherwise.
+#[derive(Debug, Serialize)]
+pub struct EnvironmentRecord<'a> {
+    user_id: &'a str,
+    team_id: &'a str,
+    locale: &'a str,
+}
+
+impl<'a> EnvironmentRecord<'a> {
+    pub fn of(setting: &'a Setting) -> Self {
+        let Identity { user, team, locale, .. } = &setting.identity;
+        EnvironmentRecord { user_id: &user.text, team_id: &team.text, locale: &locale.text }
+    }
+}
 
 /// One result.
 #[derive(Debug, Serialize)]
@@ -221,6 +236,7 @@ pub struct StartRecord<'a> {
     pub started_at: String,
     pub total: usize,
     pub parallel: usize,
+    pub environment: EnvironmentRecord<'a>,
     #[serde(flatten)]
     pub agent: AgentRecord,
     #[serde(flatten)]
@@ -315,6 +331,7 @@ impl<'a> StartRecord<'a> {
             started_at: rfc3339(at),
             total: plan.selected,
             parallel,
+            environment: EnvironmentRecord::of(setting),
             agent: AgentRecord::of(setting),
             input: InputRecord::of(setting),
             options: OptionsRecord::of(setting),

@@ -8,7 +8,7 @@ mod partners;
 mod plan;
 mod setting;
 
-pub use attempt::{Attempt, Outside, Overrides};
+pub use attempt::{AskPerson, Attempt, Outside, Overrides};
 pub use dispatcher::{Control, Options, RunEvent, Started, Summary, execute};
 pub use generate::generate;
 pub use mode::{Mode, Modes};

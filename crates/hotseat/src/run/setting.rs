@@ -7,6 +7,7 @@ use super::{Modes, Outside, Plan};
 use crate::cases::Case;
 use crate::checks::Reference;
 use crate::config::Agent;
+use crate::session::Identity;
 
 /// What a run is carried out with.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Setting {
     pub case_timeout: Option<Duration>,
     /// How long a turn may take where it does not say so; none where agents differ in it.
     pub turn_timeout: Option<Duration>,
+    /// On whose behalf agents are spoken to where no case says otherwise.
+    pub identity: Identity,
     /// What was chosen for this run.
     pub choices: Choices,
 }
@@ -76,6 +79,7 @@ impl Setting {
             simulator: outside.project.simulator.clone(),
             case_timeout: outside.case_timeout,
             turn_timeout: first.filter(|first| limits.all(|limit| limit == *first)),
+            identity: outside.project.calling().identity(),
             choices,
             agents,
         }
