@@ -128,14 +128,16 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
             return Exit::Usage;
         }
     };
+    if !args.dry_run
+        && let Err(mistakes) = check_outputs(&args, world)
+    {
+        world.complain(mistakes);
+        return Exit::Usage;
+    }
     world.note(&plan.notes);
     if args.dry_run {
         let made_up = matches!(input, Some(Input::Generated(..)));
         return dry_run::run(&args, made_up, &plan, &project, world);
-    }
-    if let Err(mistakes) = check_outputs(&args, world) {
-        world.complain(mistakes);
-        return Exit::Usage;
     }
     let outputs = match open_outputs(&args, world) {
         Ok(outputs) => outputs,
@@ -384,6 +386,13 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     }
     if let Some(path) = args.trace.as_ref().filter(|path| files.contains(&world.folder.join(path))) {
         mistakes.push(Diagnostic::new(format!("--trace {} is a file that -o names already", path.display())));
+    }
+    if let Some(who) = args.reporter.as_ref().filter(|_| args.json)
+        && !args.output.iter().any(|path| is_for_writer(path, args, world))
+    {
+        let message =
+            format!("--reporter {who}: beside --json there is no room for what it writes on standard output");
+        mistakes.push(Diagnostic::new(message).help("give it a file, for instance `-o report.md`"));
     }
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }

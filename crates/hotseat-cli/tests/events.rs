@@ -167,6 +167,15 @@ fn every_way_to_fail_ends_with_a_summary() {
         assert_eq!((output.code, types(&events)), (code, vec!["error", "summary"]), "{args:?}\n{output}");
         assert!(events[0]["message"].as_str().is_some_and(|words| !words.is_empty()), "{args:?}\n{output}");
     }
+    let helped = Project::with(&format!(
+        "target: {{ endpoint: '{0}' }}\nagents: {{ writer: {{ endpoint: '{0}' }} }}\n",
+        agent.url()
+    ));
+    let output = helped.suite("a", SUITE).hotseat(&["test", "--json", "--reporter", "agents:writer"]);
+    let events = events_of(&output);
+    assert_eq!((output.code, types(&events)), (2, vec!["error", "summary"]), "{output}");
+    assert!(events[0]["help"].as_str().is_some_and(|help| help.contains("-o report.md")), "{output}");
+
     let full = project.hotseat(&["test", "--json", "--trace", "/dev/full"]);
     if cfg!(target_os = "linux") {
         assert_eq!((full.code, types(&events_of(&full)).contains(&"error")), (3, true), "{full}");

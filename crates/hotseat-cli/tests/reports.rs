@@ -115,6 +115,11 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "agent_id": "http://127.0.0.1:[PORT]/",
         "agent_path": "http://127.0.0.1:[PORT]/"
       },
+      "environment": {
+        "user_id": "test-user",
+        "team_id": "test-team",
+        "locale": "en-us"
+      },
       "metadata": {
         "version": "1.2",
         "hotseat": "0.1.0",
