@@ -431,6 +431,13 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     if let Some(path) = args.trace.as_ref().filter(|path| files.contains(&world.folder.join(path))) {
         mistakes.push(Diagnostic::new(format!("--trace {} is a file that -o names already", path.display())));
     }
+    if let Some(who) = args.reporter.as_ref().filter(|_| args.json)
+        && !args.output.iter().any(|path| is_for_writer(path, args, world))
+    {
+        let message =
+            format!("--reporter {who}: beside --json there is no room for what it writes on standard output");
+        mistakes.push(Diagnostic::new(message).help("give it a file, for instance `-o report.md`"));
+    }
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
