@@ -22,7 +22,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run test cases against an agent.
-    Test(TestArgs),
+    Test(Box<TestArgs>),
     /// List the test cases that `hotseat test` would run.
     List(ListArgs),
     /// Write a project file and a first suite.
@@ -112,6 +112,12 @@ pub struct TestArgs {
     /// What happens when the agent waits and nobody answers it, whatever cases say.
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Conversations")]
     pub on_missing_input: Option<MissingInput>,
+    /// Run this hook of the project file before the first case; if it fails, nothing runs.
+    #[arg(long, visible_alias = "before-all", value_name = "HOOK", help_heading = "Run")]
+    pub before: Option<String>,
+    /// Run this hook of the project file after the last case, whatever came of it.
+    #[arg(long, visible_alias = "after-all", value_name = "HOOK", help_heading = "Run")]
+    pub after: Option<String>,
     /// Start no new case after one has failed.
     #[arg(long, help_heading = "Run")]
     pub fail_fast: bool,

@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         if matches!(&args.command, Command::Test(args) if args.json) { Voice::Events } else { Voice::Words };
     let world = World::read(args.color, voice);
     let exit = match args.command {
-        Command::Test(args) => test::run(args, &world),
+        Command::Test(args) => test::run(*args, &world),
         Command::List(args) => list::run(args, &world),
         Command::Init(args) => init::run(&args, &world),
         Command::Schema(args) => schema::run(args, &world),

@@ -9,6 +9,7 @@ mod block;
 mod case;
 mod checkpoints;
 mod content;
+mod hook;
 mod limits;
 mod partners;
 mod script;
@@ -17,8 +18,9 @@ mod suite;
 mod variables;
 
 pub use block::Block;
-pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, OnComplete, Opening, Options, Turn};
+pub use case::{Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Turn};
 pub use checkpoints::Checkpoint;
+pub use hook::{Hook, NamedHook};
 pub use limits::millis;
 pub use partners::{Interactive, Simulator, Style};
 pub use script::{client_tools, interrupt_answers};

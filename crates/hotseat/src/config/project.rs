@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::agent::{Agent, Surroundings};
 use super::context::Calling;
+use super::hooks::Hooks;
 use super::shape::PROJECT;
 use super::target::{BoundTarget, Target, find_recordings, is_secret};
 use crate::cases::{Case, Decoding, Environment, Inherited, Variables, interpolate, references};
@@ -36,6 +37,8 @@ pub struct Project {
     pub agents: Vec<Arc<Agent>>,
     /// The language models it names.
     connectors: Arc<Connectors>,
+    /// Commands that run around cases and runs, by name.
+    pub(super) hooks: Hooks,
     /// Who simulates users where cases do not say it.
     pub simulator: Option<Reference>,
     /// Who judges where cases do not say it.
@@ -89,6 +92,7 @@ impl Project {
             secrets: Vec::new(),
             agents: Vec::new(),
             connectors: Arc::default(),
+            hooks: Hooks::default(),
             simulator: None,
             judge: None,
             target: None,
@@ -145,7 +149,7 @@ impl Project {
             Variables { environment: &environment, given: &given, more_to_come: true, redactor: &none };
         if let hotseat_document::Value::Map(entries) = &mut node.value {
             // Agents and connectors look theirs up when they are used.
-            let used_later = ["target", "agents", "connectors"];
+            let used_later = ["target", "agents", "connectors", "hooks"];
             for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
                 if let Some(field) = PROJECT.field(&entry.key.text) {
                     interpolate(&mut entry.value, &field.kind, variables, &source, &mut mistakes);
@@ -175,6 +179,7 @@ impl Project {
             secrets: texts("secrets"),
             agents,
             connectors,
+            hooks: Hooks::of(&map),
             simulator,
             judge,
             target,

@@ -1,6 +1,6 @@
 //! What may be written in a project file, as data.
 
-use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT};
+use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT, HOOK};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -25,6 +25,11 @@ pub static PROJECT: Shape = Shape {
             "connectors",
             Kind::Map(&Kind::Tagged(&CONNECTOR)),
             "Language models by name, for embedded agents and `options.connector`. One that is not used needs none of its variables and files.",
+        ),
+        Field::optional(
+            "hooks",
+            Kind::Map(&Kind::Shape(&HOOK)),
+            "Commands by name: cases name them under `before` and `after`, the command line behind `--before` and `--after`. They run in the folder of the project file.",
         ),
         Field::optional(
             "simulator",
