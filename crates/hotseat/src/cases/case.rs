@@ -1,7 +1,7 @@
 //! A case, decoded.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::block::{Block, pattern};
 use super::checkpoints::{Checkpoint, checkpoints};
 use super::content::{attachments, messages, parts};
-use super::limits::{millis, timeout};
+use super::hook::{self, Hook, NamedHook};
+use super::limits::timeout;
 use super::partners::{self, Interactive, Simulator};
 use super::script::{client_tools, interrupt_answers};
-use super::shape::{CASE, EXPECTED_ERROR, HOOK, MESSAGE, TURN};
+use super::shape::{CASE, EXPECTED_ERROR, MESSAGE, TURN};
 use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
@@ -37,6 +38,10 @@ pub struct Case {
     pub skip: Option<String>,
     /// How long all turns together may take.
     pub timeout: Option<Duration>,
+    /// The hook of the project that runs before everything else.
+    pub before: Option<NamedHook>,
+    /// The hook of the project that runs when all is over, whatever it came to.
+    pub after: Option<NamedHook>,
     /// How many hooks it has; each is decoded when the ones before it have run.
     pub hooks: usize,
     /// Words by which it is grouped.
@@ -157,19 +162,6 @@ pub struct ExpectedError {
     pub code: Option<Pattern>,
 }
 
-/// A command that runs before the first turn.
-#[derive(Debug, Clone)]
-pub struct Hook {
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// How long it may run.
-    pub timeout: Duration,
-    /// Environment variables added for it.
-    pub env: BTreeMap<String, String>,
-    /// Its working folder, relative to the default one.
-    pub cwd: Option<PathBuf>,
-}
-
 /// What a case was decoded from, kept to decode it again with more variables.
 #[derive(Debug)]
 struct Document {
@@ -188,6 +180,13 @@ pub struct Inherited {
 }
 
 impl Case {
+    /// Everything that is asserted and measured in it.
+    pub fn every_check(&self) -> impl Iterator<Item = &Check> {
+        let of_turns = self.turns.iter().flat_map(|turn| &turn.checks);
+        let of_checkpoints = self.checkpoints.iter().flat_map(|checkpoint| &checkpoint.checks);
+        self.checks.iter().chain(&self.final_checks).chain(of_turns).chain(of_checkpoints)
+    }
+
     /// Decodes a case from a document. Variables that only its hooks can give stay as they are written.
     ///
     /// # Errors
@@ -204,12 +203,13 @@ impl Case {
         }
         let document = Arc::new(Document { source: source.clone(), node, inherited: inherited.clone() });
         let hooks = document.hooks().count();
+        let is_given = hooks > 0 || document.node.get("before").is_some();
         let given = BTreeMap::new();
-        let variables = Variables { environment, given: &given, more_to_come: hooks > 0, redactor };
+        let variables = Variables { environment, given: &given, more_to_come: is_given, redactor };
         let case = decode(&document, variables)?;
         // A hook can use what the ones before it have given; the first can use nothing.
         for index in 0..hooks {
-            let variables = Variables { more_to_come: index > 0, ..variables };
+            let variables = Variables { more_to_come: index > 0 || case.before.is_some(), ..variables };
             case.hook(index, variables)?;
         }
         Ok(case)
@@ -220,7 +220,7 @@ impl Case {
     /// # Errors
     /// Every variable that is not defined, and whatever is wrong with what they were filled in to.
     pub fn bind(self: &Arc<Self>, variables: Variables<'_>) -> Result<Arc<Case>, Diagnostics> {
-        if self.hooks == 0 { Ok(self.clone()) } else { decode(&self.document, variables).map(Arc::new) }
+        if !self.has_hooks() { Ok(self.clone()) } else { decode(&self.document, variables).map(Arc::new) }
     }
 
     /// The case with the files that are attached read; from the first of these folders that has them.
@@ -254,24 +254,13 @@ impl Case {
     /// # Errors
     /// Every variable that is not defined.
     pub fn hook(&self, index: usize, variables: Variables<'_>) -> Result<Hook, Diagnostics> {
-        let source = &self.document.source;
-        let mut mistakes = Diagnostics::new();
-        let mut node = self.document.hooks().nth(index).cloned().expect("the case has this hook");
-        interpolate(&mut node, &Kind::Shape(&HOOK), variables, source, &mut mistakes);
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
-        let map = Map::of(&node, source, &HOOK).expect("the shape was checked");
-        let texts = map.list("cmd").into_iter().flatten().filter_map(View::text);
-        let env = map.get("env").and_then(View::entries).into_iter().flatten();
-        Ok(Hook {
-            command: texts.map(str::to_string).collect(),
-            timeout: map.integer("timeout_ms").map_or(Duration::from_secs(30), millis),
-            env: env
-                .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
-                .collect(),
-            cwd: map.text("cwd").map(PathBuf::from),
-        })
+        let node = self.document.hooks().nth(index).expect("the case has this hook");
+        Hook::read(node, &self.document.source, variables)
+    }
+
+    /// Whether commands run before it that may give it variables.
+    pub fn has_hooks(&self) -> bool {
+        self.hooks > 0 || self.before.is_some()
     }
 }
 
@@ -320,15 +309,6 @@ fn read(
     // These are shown wherever the case is; what hooks give is not in them yet.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
     let (id, name) = (map.text("id"), map.text("name"));
-    for key in ["before", "after"] {
-        if let Some(place) = map.place_of(key) {
-            let wrong = mistake(
-                Some(place),
-                format!("`{key}` names a function of a script, and this version cannot run scripts"),
-            );
-            mistakes.push(wrong.help("commands that run before the first turn stand under `hooks`"));
-        }
-    }
     let options = options(map, None, mistakes);
     let (mut opening, turns) = inputs(map, &every_turn, options.as_ref(), mistakes);
     // As it is written it stands in reports only.
@@ -361,6 +341,8 @@ fn read(
             (Some(false) | None, None) => None,
         },
         timeout: timeout(map, mistakes),
+        before: hook::named(map, "before"),
+        after: hook::named(map, "after"),
         hooks: document.hooks().count(),
         tags: map.list("tags").into_iter().flatten().filter_map(View::text).map(shown).collect(),
         metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),

@@ -76,6 +76,9 @@ pub struct ResultRecord<'a> {
     pub assertion_errors: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<CheckpointRecord<'a>>,
+    /// What went wrong beside the case and changes no verdict.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub warnings: &'a [String],
 }
 
 /// One checkpoint.
@@ -419,6 +422,7 @@ impl<'a> ResultRecord<'a> {
             final_assertions: whole(true).map(AssertionRecord::of).collect(),
             assertion_errors: errors(attempt.checks.iter()),
             checkpoints: attempt.checkpoints.iter().map(CheckpointRecord::of).collect(),
+            warnings: &attempt.warnings,
         }
     }
 }

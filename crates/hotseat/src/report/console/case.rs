@@ -77,7 +77,11 @@ pub(super) fn case(look: &Look, attempt: &Attempt, setting: &Setting, few: bool)
     if let Some(failure) = failure {
         failure::reason(look, failure, attempt, &mut text);
     }
-    Shown { is_tree: extent != Extent::Line || failure.is_some(), text }
+    for warning in &attempt.warnings {
+        let words = one_line(&format!("warning: {warning}"), look.left(2));
+        let _ = writeln!(text, "  {}", look.paint(Tone::Skipped, &words));
+    }
+    Shown { is_tree: extent != Extent::Line || failure.is_some() || !attempt.warnings.is_empty(), text }
 }
 
 /// The line that every case has: which case it is and, if it `ends` there, how it ended.
