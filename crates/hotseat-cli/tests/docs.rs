@@ -3,6 +3,7 @@
 //! Shell blocks: `cargo run -- …` and `hotseat …` run the binary. A comment behind a command says what is
 //! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody, `# runs until it
 //! is stopped` starts it and presses Ctrl-C.
+//! Console blocks: a command and what it prints, but for durations; a line of three dots stands for any others.
 //! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` or `agents:` are project
 //! files. Blocks of JSON lines are suites. A page with a `shell` block that begins with the name of a file is a complete
 //! example: what it shows is run. Blocks with the name of a file behind `yaml`, `json` or `jsonl` are the files of one
@@ -232,6 +233,10 @@ fn the_commands_in_the_documentation_run() {
                 _ => panic!("{}: nobody knows how to run {command}", block.place),
             };
             if comment == "needs an agent" {
+                // There is nothing to report when nobody was spoken to.
+                while let Some(at) = arguments.iter().position(|argument| *argument == "-o") {
+                    arguments.drain(at..at + 2);
+                }
                 arguments.push("--dry-run");
             }
             if comment == "runs until it is stopped" {
@@ -254,6 +259,32 @@ fn the_commands_in_the_documentation_run() {
         }
     }
     assert!(ran.iter().any(|command| command.contains("examples/checkout")), "{ran:?}");
+}
+
+#[test]
+fn what_the_documentation_shows_is_what_is_printed() {
+    let mut shown = 0;
+    for block in pages().iter().flat_map(|page| blocks(page)).filter(|block| block.language == "console") {
+        shown += 1;
+        let (command, expected) = block.text.split_once('\n').unwrap();
+        let Some(arguments) = command.strip_prefix("$ cargo run -- ") else {
+            panic!("{}: nobody knows how to run {command}", block.place)
+        };
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        let folder = repository().display().to_string();
+        let run = Workspace::new().command(HOTSEAT, &arguments).cwd(&folder).env("COLUMNS", "80").run();
+        let redacted = |text: &str| hotseat_testkit::redact(text, Path::new("/nowhere"));
+        let printed = redacted(&run.stdout);
+        let mut rest = printed.as_str();
+        for part in redacted(expected).split("...\n").filter(|part| !part.is_empty()) {
+            let at =
+                rest.find(part).unwrap_or_else(|| panic!("{}: {part}\nis not printed\n{run}", block.place));
+            rest = &rest[at + part.len()..];
+        }
+        let is_whole = expected.ends_with("...\n") || rest.is_empty();
+        assert!(is_whole, "{}: more is printed\n{run}", block.place);
+    }
+    assert!(shown >= 2, "the documentation no longer shows what is printed");
 }
 
 #[test]
