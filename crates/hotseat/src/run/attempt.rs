@@ -52,6 +52,8 @@ pub struct Overrides {
 pub struct Attempt {
     /// Which case.
     pub selected: Selected,
+    /// Which of the attempts at it, from 1.
+    pub number: usize,
     /// What it came to.
     pub verdict: Verdict,
     /// Every check that was decided, in order.
@@ -142,17 +144,17 @@ impl Outside {
     }
 }
 
-/// Makes an attempt.
-pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
+/// Makes an attempt; `number` says which one, from 1.
+pub async fn attempt(selected: Selected, number: usize, outside: &Outside) -> Attempt {
     let started_at = wall_millis();
     let started = tokio::time::Instant::now();
-    let mut attempt = Attempt::not_made(selected, Verdict::passed());
+    let mut attempt = Attempt::not_made(selected, number, Verdict::passed());
     match &attempt.selected.case.skip {
         Some(reason) => attempt.verdict = Verdict::skipped(reason.clone()),
         None => match prepare(&attempt.selected, outside).await {
             Err(failure) => attempt.verdict = Verdict::failed(failure),
             Ok(Prepared { case, target, redactor, timeouts, partners }) => {
-                let target = target.for_case(&case.target);
+                let target = target.for_case(&case.target).for_attempt(number);
                 let script = TurnScript::new(target.tools);
                 let mut agent = target.target.open(&outside.means);
                 let recorder = Recorder::new(redactor.clone(), outside.keep_events);
@@ -181,9 +183,10 @@ fn add_last_words(held: &mut Held, agent: &dyn AgentSession, redactor: &Redactor
 
 impl Attempt {
     /// An attempt that was never made.
-    pub(super) fn not_made(selected: Selected, verdict: Verdict) -> Self {
+    pub(super) fn not_made(selected: Selected, number: usize, verdict: Verdict) -> Self {
         Attempt {
             selected,
+            number,
             verdict,
             checks: Vec::new(),
             checkpoints: Vec::new(),

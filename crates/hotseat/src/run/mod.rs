@@ -1,13 +1,21 @@
 //! Runs: cases are selected, conversations held side by side, results handed on one by one.
 
 mod attempt;
+mod dispatch;
 mod dispatcher;
 mod generate;
+mod outcome;
 mod partners;
 mod plan;
+mod reading;
+mod stability;
+mod summary;
 
 pub use attempt::{Attempt, Outside, Overrides};
-pub use dispatcher::{Control, Options, RunEvent, Started, Summary, execute};
+pub use dispatcher::{Control, Options, RunEvent, Started, execute};
 pub use generate::generate;
+pub use outcome::{Outcome, Repetition};
 pub use partners::role;
 pub use plan::{Plan, Selected, Selection};
+pub use stability::{Class, PassRate, Stability};
+pub use summary::{Repeats, Summary};

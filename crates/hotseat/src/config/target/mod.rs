@@ -165,6 +165,23 @@ impl BoundTarget {
         self
     }
 
+    /// The target as an attempt at a case wants it; they are numbered from 1. A conversation whose id is written would
+    /// go on in the next attempt, so there the number is added to it.
+    #[must_use]
+    pub fn for_attempt(mut self, number: usize) -> Self {
+        let id = match &mut self.target {
+            Target::AgUi(target) => &mut target.thread_id,
+            Target::OpenAi(target) => &mut target.conversation_id,
+            Target::Http(target) => &mut target.given.conversation_id,
+            Target::Command(target) => &mut target.given.conversation_id,
+            Target::Embedded(target) => &mut target.conversation_id,
+        };
+        if let Some(id) = id.as_mut().filter(|_| number > 1) {
+            id.push_str(&format!("-{number}"));
+        }
+        self
+    }
+
     /// What the agent is for and which tools it has, where it says so itself: what whoever makes cases up is told.
     pub fn described(&self) -> (Option<String>, Vec<Value>) {
         let offered = self.tools.iter().map(|tool| (&tool.name, &tool.description, &tool.parameters));
