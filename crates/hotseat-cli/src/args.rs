@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hotseat::checks::Reference;
-
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use hotseat::checks::Reference;
+use hotseat::run::PassRate;
 
 /// Puts an AI agent in the hot seat: holds conversations with it and checks what it did.
 #[derive(Debug, Parser)]
@@ -60,17 +61,23 @@ pub struct SelectArgs {
 pub struct TestArgs {
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). Can be given several times.
+    #[command(flatten)]
+    pub call: CallArgs,
+    /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). In a folder: output-TIME.jsonl. Can
+    /// be given several times.
     #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
     pub output: Vec<PathBuf>,
     /// Write every event of every conversation, with what the agent sent, as JSON lines.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub trace: Option<PathBuf>,
-    /// Show conversations that did not fail, too.
+    /// Show every conversation whole, also where nothing failed.
     #[arg(short, long, help_heading = "Reports")]
     pub verbose: bool,
+    /// Print events as JSON lines and nothing else, for programs: errors are events, too, and the last line is a summary.
+    #[arg(long, help_heading = "Reports", conflicts_with = "verbose")]
+    pub json: bool,
     /// How many conversations are held at once. Default: `parallel` of the project file, or 8.
-    #[arg(long, value_name = "N", value_parser = parallel, help_heading = "Run")]
+    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
     pub parallel: Option<usize>,
     /// How long all turns of a case together may take, where the case does not say: 30s, 2m, 1m30s.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Run")]
@@ -89,12 +96,45 @@ pub struct TestArgs {
     /// What happens when the agent waits and nobody answers it, whatever cases say.
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Conversations")]
     pub on_missing_input: Option<MissingInput>,
+    /// How many times each case is run, to see how steady it is. Default: `runs` of the project file, or 1.
+    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
+    pub runs: Option<usize>,
+    /// Where cases are run several times: how much of the runs of a case has to pass, as 0.8 or 80%. Default:
+    /// `min_pass_rate` of the project file, or all of them.
+    #[arg(long, value_name = "RATE", value_parser = pass_rate, help_heading = "Run")]
+    pub min_pass_rate: Option<PassRate>,
+    /// Where cases are run once: how often one that fails is tried again, whatever it says itself.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "Run")]
+    pub retries: Option<u8>,
     /// Start no new case after one has failed.
     #[arg(long, help_heading = "Run")]
     pub fail_fast: bool,
+    /// Fail when a case is skipped that does not say so itself, for instance because nobody answers the agent.
+    #[arg(long, help_heading = "Run")]
+    pub fail_on_skip: bool,
     /// Check suites and project file, and contact nobody.
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
+}
+
+/// How agents are spoken to.
+#[derive(Debug, ClapArgs)]
+pub struct CallArgs {
+    /// The connector of every turn, whatever `options.connector` of cases and turns says.
+    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub connector: Option<String>,
+    /// The user on whose behalf agents are spoken to. Default: test-user.
+    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub user: Option<String>,
+    /// The team of the user. Default: test-team.
+    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub team: Option<String>,
+    /// The language and region of the user. Default: en-us.
+    #[arg(long, value_name = "LOCALE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    pub locale: Option<String>,
+    /// A JSON file with who speaks and what else is known of the calls; flags and cases go before it.
+    #[arg(long, value_name = "FILE", help_heading = "Calls")]
+    pub ctx: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -131,6 +171,13 @@ pub struct ServeArgs {
     /// The agent: a file, or a folder that holds agent.yaml.
     #[arg(value_name = "AGENT")]
     pub agent: PathBuf,
+    /// The project file whose connectors the agent can name. Default: hotseat.yaml of this folder or the nearest one
+    /// above it, or else above the agent.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The connector that speaks for the agent, in place of its own.
+    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub connector: Option<String>,
     /// The port to listen at; 0 is any that is free.
     #[arg(long, value_name = "N", default_value_t = 8000)]
     pub port: u16,
@@ -159,6 +206,8 @@ pub enum SchemaOf {
     Workflow,
     /// Scripts for language models.
     Script,
+    /// Context files, for --ctx.
+    Ctx,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -178,11 +227,20 @@ pub enum ColorChoice {
     Never,
 }
 
-fn parallel(text: &str) -> Result<usize, String> {
+fn up_to_10000(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=10_000) => Ok(n),
         _ => Err("a whole number from 1 to 10000 is needed".to_string()),
     }
+}
+
+fn pass_rate(text: &str) -> Result<PassRate, String> {
+    let part = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse::<f64>(),
+    };
+    let rate = part.ok().and_then(PassRate::new);
+    rate.ok_or_else(|| "a part of all runs is needed: more than 0 and at most 1, or up to 100%".to_string())
 }
 
 fn reference(text: &str) -> Result<Reference, String> {

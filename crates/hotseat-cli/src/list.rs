@@ -1,8 +1,10 @@
 //! `hotseat list`, and what it shares with `hotseat test`: finding and reading suites.
 
+use std::path::{Path, PathBuf};
+
 use hotseat::cases::Case;
 use hotseat::checks::{Pattern, Reference};
-use hotseat::config::{Project, discover, shown};
+use hotseat::config::{Calling, Project, discover, shown};
 use hotseat::document::Diagnostic;
 use hotseat::report::{count, one_line};
 use hotseat::run::{Plan, Selection};
@@ -14,7 +16,7 @@ use crate::world::World;
 
 /// Lists the cases that are selected.
 pub fn run(args: ListArgs, world: &World) -> Exit {
-    let (project, plan) = match load(&args.select, None, world) {
+    let (project, plan) = match load(&args.select, Calling::default(), None, world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -53,9 +55,11 @@ fn line(case: &Case, as_json: bool) -> String {
     one_line(&line, usize::MAX)
 }
 
-/// Finds the project and its suites and reads all cases. What is wrong has been said when this fails.
+/// Finds the project and its suites and reads all cases, to speak to their agents as `calling` says. What is wrong has
+/// been said when this fails.
 pub fn load(
     args: &SelectArgs,
+    calling: Calling,
     simulator: Option<&Reference>,
     world: &World,
 ) -> Result<(Project, Plan), Exit> {
@@ -75,6 +79,7 @@ pub fn load(
         world.complain(mistakes);
         Exit::Usage
     })?;
+    project.call_as(calling);
     if let Some(simulator) = simulator {
         if let Err(mistakes) = project.find_helper(simulator, None) {
             world.complain(mistakes);
@@ -105,19 +110,23 @@ pub fn load(
     Ok((project, plan))
 }
 
+/// The project file with the name by which it is shown: the one that `config` names, the nearest one above this
+/// folder, or else above `near`.
+pub fn project_file(config: Option<&Path>, near: Option<&Path>, world: &World) -> Option<(PathBuf, String)> {
+    if let Some(config) = config {
+        return Some((world.folder.join(config), config.to_string_lossy().into_owned()));
+    }
+    let above = |near: &Path| Project::find(&world.folder.join(near));
+    let path = Project::find(&world.folder).or_else(|| near.and_then(above))?;
+    let name = shown(&path, &world.folder);
+    Some((path, name))
+}
+
 fn find_project(args: &SelectArgs, world: &World) -> Result<Project, Vec<Diagnostic>> {
-    let path = match &args.config {
-        Some(path) => Some(world.folder.join(path)),
-        // Where nothing is found from here, the first path may lie in a project: `hotseat test examples/checkout`.
-        None => Project::find(&world.folder)
-            .or_else(|| args.paths.first().and_then(|path| Project::find(&world.folder.join(path)))),
-    };
-    let Some(path) = path else {
+    // Where nothing is found from here, the first path may lie in a project: `hotseat test examples/checkout`.
+    let near = args.paths.first().map(Path::new);
+    let Some((path, name)) = project_file(args.config.as_deref(), near, world) else {
         return Ok(Project::without_file(world.folder.clone(), world.environment.clone()));
-    };
-    let name = match &args.config {
-        Some(path) => path.to_string_lossy().into_owned(),
-        None => shown(&path, &world.folder),
     };
     Project::read(&path, &name, world.environment.clone()).map_err(|mistakes| mistakes.into_iter().collect())
 }

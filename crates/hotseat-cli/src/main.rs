@@ -17,7 +17,7 @@ use clap::Parser;
 
 use args::{Args, Command};
 use exit::Exit;
-use world::World;
+use world::{Voice, World};
 
 /// A conversation is many small allocations, which this allocator does in about half the time.
 #[global_allocator]
@@ -29,11 +29,17 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are asked for; everything else is a usage error.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Passed };
-            let _ = error.print();
+            if exit == Exit::Usage && test::wants_events(std::env::args_os()) {
+                test::misused(&error.render().to_string());
+            } else {
+                let _ = error.print();
+            }
             return exit.into();
         }
     };
-    let world = World::read(args.color);
+    let voice =
+        if matches!(&args.command, Command::Test(args) if args.json) { Voice::Events } else { Voice::Words };
+    let world = World::read(args.color, voice);
     let exit = match args.command {
         Command::Test(args) => test::run(args, &world),
         Command::List(args) => list::run(args, &world),

@@ -1,6 +1,7 @@
 //! `hotseat schema`: what may be written, for editors and for the documentation.
 
 use hotseat::cases::shape::CASE;
+use hotseat::config::CONTEXT_FILE;
 use hotseat::config::shape::PROJECT;
 use hotseat::document::{Shape, json_schema, reference_markdown};
 use hotseat::model::script::SCRIPT;
@@ -54,6 +55,12 @@ fn file(of: SchemaOf) -> File {
             title: "Hotseat model script",
             id: "urn:hotseat:script",
             page: "model scripts",
+        },
+        SchemaOf::Ctx => File {
+            shape: &CONTEXT_FILE,
+            title: "Hotseat context file",
+            id: "urn:hotseat:ctx",
+            page: "context files",
         },
     }
 }

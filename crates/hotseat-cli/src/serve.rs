@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hotseat_runtime::files::{self, AgentFile};
+use hotseat::config::Project;
+use hotseat::document::Diagnostics;
+use hotseat_runtime::files::{self, AgentFile, Connectors};
 use hotseat_runtime::live::{Host, HostOptions, Models};
 use hotseat_runtime::serve::{Agent, Options, Server};
 use hotseat_runtime::store::Sqlite;
@@ -11,13 +13,12 @@ use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
 use crate::exit::Exit;
+use crate::list::project_file;
 use crate::signals::Signals;
 use crate::world::World;
 
 pub fn run(args: &ServeArgs, world: &World) -> Exit {
-    let look_up = |name: &str| world.environment.get(name).cloned();
-    let options = files::Options { environment: &look_up, connectors: None };
-    let agent = match files::load(&args.agent, &options) {
+    let agent = match load(args, world) {
         Ok(agent) => agent,
         Err(mistakes) => {
             world.complain(mistakes);
@@ -56,6 +57,24 @@ pub fn run(args: &ServeArgs, world: &World) -> Exit {
         }
     };
     runtime.block_on(serve(args, world, &agent, models, held))
+}
+
+/// The agent, speaking with the connectors of its files and of the project.
+fn load(args: &ServeArgs, world: &World) -> Result<AgentFile, Diagnostics> {
+    let connectors = match project_file(args.config.as_deref(), Some(&args.agent), world) {
+        Some((path, name)) => Project::read_connectors(&path, &name)?,
+        None => Connectors::default(),
+    };
+    let look_up = |name: &str| world.environment.get(name).cloned();
+    let options = files::Options { environment: &look_up, connectors: Some(&connectors) };
+    let agent = files::load(&args.agent, &options)?;
+    Ok(match &args.connector {
+        Some(name) => {
+            let connector = agent.known.get(name, None, &look_up)?;
+            agent.speaking_with(connector)
+        }
+        None => agent,
+    })
 }
 
 async fn serve(

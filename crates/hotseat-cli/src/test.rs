@@ -1,18 +1,26 @@
 //! `hotseat test`.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat::adapters::http::Http;
-use hotseat::config::{Project, StartedAgent};
-use hotseat::document::Diagnostic;
-use hotseat::report::{self, Console, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count};
-use hotseat::run::{Control, Options, Outside, Overrides, Plan, RunEvent, Started, Summary, execute};
+use hotseat::config::{Calling, ContextFile, Project, StartedAgent};
+use hotseat::document::{Diagnostic, Diagnostics};
+use hotseat::report::{
+    self, Console, Events, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count,
+};
+use hotseat::run::{
+    Choices, Control, Options, Outside, Overrides, PassRate, Plan, RunEvent, Setting, Started, Summary,
+    execute,
+};
 use hotseat::session::{OnMissingInput, Person, wall_millis};
 use tokio::sync::watch;
 
-use crate::args::{MissingInput, TestArgs};
+use crate::args::{CallArgs, MissingInput, TestArgs};
 use crate::exit::Exit;
 use crate::keyboard::Keyboard;
 use crate::list::load;
@@ -25,7 +33,45 @@ const PARALLEL: usize = 8;
 
 /// Runs the cases that are selected.
 pub fn run(args: TestArgs, world: &World) -> Exit {
-    let (project, plan) = match load(&args.select, args.simulator.as_ref(), world) {
+    let json = args.json;
+    let mut events = None;
+    let exit = carry_out(args, world, &mut events);
+    if !json {
+        return exit;
+    }
+    let ended = match &mut events {
+        Some(events) => events.end(exit.code()),
+        None => report::nothing_ran(&mut io::stdout(), exit.code()),
+    };
+    match ended {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Broken,
+        Ok(()) | Err(_) => exit,
+    }
+}
+
+/// Whether arguments that could not be read ask for events.
+pub fn wants_events(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.nth(1).is_some_and(|command| command == "test") && arguments.any(|word| word == "--json")
+}
+
+/// Says as events that the arguments are wrong.
+pub fn misused(words: &str) {
+    let words = words.trim();
+    let mistake = Diagnostic::new(words.strip_prefix("error: ").unwrap_or(words));
+    let _ = report::mistake(&mut io::stdout(), &mistake)
+        .and_then(|()| report::nothing_ran(&mut io::stdout(), Exit::Usage.code()));
+}
+
+/// Does what the arguments say. Events, where they are asked for, still lack their end.
+fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
+    let calling = match calling(&args.call, world) {
+        Ok(calling) => calling,
+        Err(mistakes) => {
+            world.complain(mistakes);
+            return Exit::Usage;
+        }
+    };
+    let (project, plan) = match load(&args.select, calling, args.simulator.as_ref(), world) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -52,24 +98,52 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
         world.complain(mistakes);
         return Exit::Usage;
     }
+    let options = match options(&args, &project, &plan) {
+        Ok(options) => options,
+        Err(mistake) => {
+            world.complain([mistake]);
+            return Exit::Usage;
+        }
+    };
     world.note(&plan.notes);
+    if args.dry_run && args.json {
+        return match list_events(&plan, &project) {
+            Ok(()) => Exit::Passed,
+            Err(mistakes) => {
+                world.complain(mistakes);
+                Exit::Usage
+            }
+        };
+    }
     if args.dry_run {
         let (cases, suites) = (count(plan.selected, "case"), count(plan.selected_suites, "suite"));
         return world
             .print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; nobody was contacted"));
     }
 
-    let mut reporters = match reporters(&args, world, &plan, target_shown(&plan, &outside)) {
+    let outputs = match open_outputs(&args, world) {
+        Ok(outputs) => outputs,
+        Err(error) => {
+            world.complain_of(error.to_string());
+            return Exit::Broken;
+        }
+    };
+    let choices = Choices {
+        options,
+        parallel_asked: args.parallel.or(project.parallel).is_some(),
+        run: args.select.run.clone(),
+        agent: args.select.agent.clone(),
+        outputs: outputs.iter().map(|output| output.shown.clone()).collect(),
+    };
+    let setting = Arc::new(Setting::new(&plan, &outside, choices));
+    let mut reporters = match reporters(&args, world, &plan, outputs, &setting) {
         Ok(reporters) => reporters,
         Err(error) => {
             world.complain_of(error.to_string());
             return Exit::Broken;
         }
     };
-    // Who is asked by several conversations at once would not know which of them to answer.
-    let unless_said = if asks_person(&args, &plan) { 1 } else { PARALLEL };
-    let parallel = args.parallel.or(project.parallel).unwrap_or(unless_said);
-    let options = Options { parallel, fail_fast: args.fail_fast };
+    let plan = Arc::new(plan);
     // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
     // more than it gains until thousands of turns end each second.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -91,6 +165,7 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
         }
     });
     let not_written = reporters.errors;
+    *events = reporters.events;
     // Tasks that are stuck in something uninterruptible must not keep the program.
     runtime.shutdown_background();
     match ended {
@@ -109,6 +184,52 @@ pub fn run(args: TestArgs, world: &World) -> Exit {
 /// Whether a person may be asked in the run.
 fn asks_person(args: &TestArgs, plan: &Plan) -> bool {
     !args.skip_interactive && (args.interactive || plan.asks_person)
+}
+
+/// How the run is carried out.
+fn options(args: &TestArgs, project: &Project, plan: &Plan) -> Result<Options, Diagnostic> {
+    let runs = args.runs.or(project.runs).unwrap_or(1);
+    if runs == 1 && args.min_pass_rate.is_some() {
+        let help = "`--runs N` runs each case several times";
+        return Err(
+            Diagnostic::new("--min-pass-rate is a part of the runs of a case, which is run once").help(help)
+        );
+    }
+    if runs > 1 && args.retries.is_some_and(|retries| retries > 0) {
+        let message = format!("--retries and {runs} runs of each case: one of the two");
+        let help =
+            "runs are never tried again, for that would hide how steady a case is; `--runs 1` runs each once";
+        return Err(Diagnostic::new(message).help(help));
+    }
+    // Who is asked by several conversations at once would not know which of them to answer.
+    let unless_said = if asks_person(args, plan) { 1 } else { PARALLEL };
+    Ok(Options {
+        parallel: args.parallel.or(project.parallel).unwrap_or(unless_said),
+        fail_fast: args.fail_fast,
+        runs,
+        min_pass_rate: args
+            .min_pass_rate
+            .or_else(|| project.min_pass_rate.and_then(PassRate::new))
+            .unwrap_or(PassRate::ALL),
+        retries: args.retries.map(usize::from),
+        default_retries: project.retries,
+        fail_on_skip: args.fail_on_skip,
+    })
+}
+
+/// How the command line wants agents to be spoken to.
+fn calling(args: &CallArgs, world: &World) -> Result<Calling, Diagnostics> {
+    let context = args
+        .ctx
+        .as_ref()
+        .map(|path| ContextFile::read(&world.folder.join(path), &path.to_string_lossy(), &world.environment));
+    Ok(Calling {
+        user: args.user.clone(),
+        team: args.team.clone(),
+        locale: args.locale.clone(),
+        connector: args.connector.clone(),
+        context: context.transpose()?,
+    })
 }
 
 fn overrides(args: &TestArgs) -> Overrides {
@@ -135,14 +256,14 @@ fn exit_of(summary: &Summary) -> Exit {
     match summary {
         summary if summary.interrupted => Exit::Interrupted,
         summary if summary.never_reached() => Exit::Broken,
-        summary if summary.failed > 0 => Exit::Failed,
+        summary if summary.has_failed() => Exit::Failed,
         _ => Exit::Passed,
     }
 }
 
 /// Starts the agents where the project says how, holds all conversations, and stops them again.
 async fn hold_all(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     project: &Project,
     outside: Arc<Outside>,
     http: &Http,
@@ -204,23 +325,42 @@ fn agent_not_started(message: String, last_output: Option<String>) -> Diagnostic
 
 /// All reporters of a run. One that cannot write is dropped; the run goes on, and its exit code tells.
 struct Reporters {
+    /// Those that are dropped silently if nobody reads them come last: they tell what became of the others.
     all: Vec<(String, Box<dyn Reporter>)>,
+    events: Option<Events<io::Stdout>>,
     errors: Vec<String>,
 }
 
 impl Reporters {
     fn report(&mut self, event: &RunEvent<'_>) {
+        let mut lost: Vec<String> = Vec::new();
         let errors = &mut self.errors;
-        self.all.retain_mut(|(name, reporter)| match reporter.report(event) {
-            Ok(()) => true,
-            // Whoever read our output has read enough: `hotseat test | head` is no failure.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
-            Err(error) => {
-                errors.push(format!("cannot write {name}: {error}"));
-                false
+        self.all.retain_mut(|(name, reporter)| {
+            lost.iter().for_each(|output| reporter.lost(output));
+            match reporter.report(event) {
+                Ok(()) => true,
+                // Whoever read our output has read enough: `hotseat test | head` is no failure.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
+                Err(error) => {
+                    errors.push(format!("cannot write {name}: {error}"));
+                    lost.push(name.clone());
+                    false
+                }
             }
         });
+        match self.events.as_mut().map(|events| events.report(event)) {
+            Some(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+                errors.push(format!("cannot write standard output: {error}"));
+                self.events = None;
+            }
+            Some(Ok(()) | Err(_)) | None => {}
+        }
     }
+}
+
+/// Whether a report is asked for in a folder, under a name of our choice.
+fn is_folder(path: &Path, world: &World) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/") || world.folder.join(path).is_dir()
 }
 
 /// What is wrong with the report files that were asked for.
@@ -228,10 +368,11 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     let mut mistakes = Vec::new();
     let mut files = BTreeSet::new();
     for path in &args.output {
-        if Format::of(path).is_none() {
+        if Format::of(path).is_none() && !is_folder(path, world) {
             let message =
                 format!("-o {}: the ending names the format, one of {}", path.display(), report::ENDINGS);
-            mistakes.push(Diagnostic::new(message));
+            let help = "a folder, written with a `/` at its end, gets a file whose name is the time";
+            mistakes.push(Diagnostic::new(message).help(help));
         }
         if !files.insert(world.folder.join(path)) {
             mistakes.push(Diagnostic::new(format!("-o {} is given twice", path.display())));
@@ -243,42 +384,95 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-fn reporters(args: &TestArgs, world: &World, plan: &Plan, target: String) -> Result<Reporters, NotWritable> {
-    let look = Look {
-        color: world.color(),
-        width: world.width(),
-        // Where somebody types nothing is drawn again and again.
-        progress: world.progress() && !asks_person(args, plan),
-        verbose: args.verbose,
-    };
-    let console = Console::new(io::stdout(), look, target);
-    let mut all: Vec<(String, Box<dyn Reporter>)> = vec![("standard output".to_string(), Box::new(console))];
+/// A report file that is still empty.
+struct Output {
+    file: File,
+    format: Format,
+    /// The file, as it is shown to people.
+    shown: String,
+}
+
+fn open_outputs(args: &TestArgs, world: &World) -> Result<Vec<Output>, NotWritable> {
+    let mut outputs = Vec::new();
     for path in &args.output {
-        if let Some(format) = Format::of(path) {
-            let file =
-                report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
-            let report = report::open(file, format).map_err(|error| NotWritable::new(path, error))?;
-            all.push((path.display().to_string(), report));
+        let (path, file) = match is_folder(path, world) {
+            true => create_in(path, world)?,
+            false => {
+                let file = report::create(&world.folder.join(path));
+                (path.clone(), file.map_err(|error| NotWritable::new(path, error))?)
+            }
+        };
+        let format = Format::of(&path).unwrap_or(Format::JsonLines);
+        outputs.push(Output { file, format, shown: path.display().to_string() });
+    }
+    Ok(outputs)
+}
+
+/// A file of its own for this run: `output-20260131120000.jsonl`, after the time in UTC. Runs of the same second are
+/// numbered.
+fn create_in(folder: &Path, world: &World) -> Result<(PathBuf, File), NotWritable> {
+    let time = jiff::Timestamp::now().strftime("%Y%m%d%H%M%S").to_string();
+    let mut number = 1;
+    loop {
+        let name = match number {
+            1 => format!("output-{time}.jsonl"),
+            number => format!("output-{time}-{number}.jsonl"),
+        };
+        let path = folder.join(name);
+        match report::create_new(&world.folder.join(&path)) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => number += 1,
+            Err(error) => return Err(NotWritable::new(&path, error)),
         }
+    }
+}
+
+fn reporters(
+    args: &TestArgs,
+    world: &World,
+    plan: &Plan,
+    outputs: Vec<Output>,
+    setting: &Arc<Setting>,
+) -> Result<Reporters, NotWritable> {
+    let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
+    for Output { file, format, shown } in outputs {
+        let report = report::open(file, format, &shown, setting.clone())
+            .map_err(|error| NotWritable::new(Path::new(&shown), error))?;
+        all.push((shown, report));
     }
     if let Some(path) = &args.trace {
         let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
         all.push((path.display().to_string(), Box::new(TraceLines::new(file))));
     }
+    let events = args.json.then(|| Events::new(io::stdout(), setting.clone()));
+    if events.is_none() {
+        let look = Look {
+            color: world.color(),
+            width: world.width(),
+            // Where somebody types nothing is drawn again and again.
+            progress: world.progress() && !asks_person(args, plan),
+            verbose: args.verbose,
+        };
+        let console = Console::new(io::stdout(), look, setting.clone());
+        all.push(("standard output".to_string(), Box::new(console)));
+    }
     if world.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
         let workspace = world.environment.get("GITHUB_WORKSPACE").map(Into::into);
-        all.push(("annotations".to_string(), Box::new(GitHub::new(io::stdout(), workspace))));
+        // They are read wherever they are printed; beside events there is room for them on standard error only.
+        let annotations: Box<dyn Reporter> = match events.is_some() {
+            true => Box::new(GitHub::new(io::stderr(), workspace)),
+            false => Box::new(GitHub::new(io::stdout(), workspace)),
+        };
+        all.push(("annotations".to_string(), annotations));
     }
-    Ok(Reporters { all, errors: Vec::new() })
+    Ok(Reporters { all, events, errors: Vec::new() })
 }
 
-/// How the agents of a run are reached, in a few words.
-fn target_shown(plan: &Plan, outside: &Outside) -> String {
-    let agents = plan.agents().map(|agent| match (&agent.name, outside.shown(agent)) {
-        (Some(name), Some(shown)) => format!("{name}: {shown}"),
-        (None, Some(shown)) => shown,
-        (Some(name), None) => format!("{name}: a target for each case"),
-        (None, None) => "a target for each case".to_string(),
-    });
-    agents.collect::<Vec<_>>().join(", ")
+/// Tells as events what would be run.
+fn list_events(plan: &Plan, project: &Project) -> Result<(), Vec<Diagnostic>> {
+    for selected in plan.cases(project) {
+        // Who has stopped reading does not miss anything.
+        let _ = report::would_run(&mut io::stdout(), &selected?);
+    }
+    Ok(())
 }

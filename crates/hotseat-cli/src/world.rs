@@ -7,12 +7,22 @@ use std::sync::Arc;
 
 use hotseat::cases::Environment;
 use hotseat::document::{Diagnostic, Diagnostics};
+use hotseat::report;
 
 use crate::args::ColorChoice;
 use crate::exit::Exit;
 
 /// How wide output is where neither a terminal nor `COLUMNS` says so.
 const DEFAULT_WIDTH: usize = 100;
+
+/// How what is to be said is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// In words, on standard error.
+    Words,
+    /// As events, on standard output.
+    Events,
+}
 
 /// What there is outside the program.
 pub struct World {
@@ -21,6 +31,7 @@ pub struct World {
     /// The working folder.
     pub folder: PathBuf,
     color: ColorChoice,
+    voice: Voice,
     stdout_terminal: bool,
     stderr_terminal: bool,
     stdin_terminal: bool,
@@ -28,8 +39,8 @@ pub struct World {
 }
 
 impl World {
-    /// Reads it. `color` is what was asked for on the command line.
-    pub fn read(color: ColorChoice) -> World {
+    /// Reads it. `color` and `voice` are what was asked for on the command line.
+    pub fn read(color: ColorChoice, voice: Voice) -> World {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -42,6 +53,7 @@ impl World {
         World {
             environment: Arc::new(environment),
             color,
+            voice,
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             stdout_terminal,
             stderr_terminal: io::stderr().is_terminal(),
@@ -89,6 +101,11 @@ impl World {
 
     /// Says what is wrong.
     pub fn complain(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        if self.voice == Voice::Events {
+            // Who has stopped reading does not miss anything.
+            diagnostics.into_iter().for_each(|mistake| drop(report::mistake(&mut io::stdout(), &mistake)));
+            return;
+        }
         let mut all = Diagnostics::new();
         all.extend(diagnostics);
         self.say(&all.render(self.color_on(self.stderr_terminal), self.width));
@@ -102,6 +119,10 @@ impl World {
     /// Says what a person may want to know before the run; at most a few of many.
     pub fn note(&self, notes: &[Diagnostic]) {
         const SHOWN: usize = 5;
+        if self.voice == Voice::Events {
+            notes.iter().for_each(|note| drop(report::note(&mut io::stdout(), note)));
+            return;
+        }
         for note in notes.iter().take(SHOWN) {
             let place = note.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
             self.say(&format!("note: {}{place}", note.message));

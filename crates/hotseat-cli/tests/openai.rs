@@ -653,8 +653,10 @@ fn history_attachments_and_options_have_their_forms() {
 fn what_has_no_form_is_refused_before_anything_is_sent() {
     let server = FakeAgent::start(|_| Completion::new().text("Fine.").finish("stop"));
     let video = json!({"id": "a", "turns": [{"input": "x", "attachments": [{"type": "video", "source": "https://example.com/a.mp4"}]}]});
-    let tested = test(&project(&server, "").file("a.test.json", &video.to_string()));
-    not_a_pass(&tested, 1, "test_error", "the address of video (a.test.json:1:");
+    let output = project(&server, "").file("a.test.json", &video.to_string()).hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("the address of video cannot be sent over chat completions"), "{output}");
+    assert!(output.stderr.contains("a.test.json:1:"), "{output}");
     assert_eq!(server.requests().len(), 0);
 
     let plain = format!(
@@ -663,14 +665,15 @@ fn what_has_no_form_is_refused_before_anything_is_sent() {
     );
     for (case, words) in [
         (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
-        (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options`"),
+        (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options.mode`"),
         (
             json!({"id": "a", "input": {"content": [{"type": "image", "source": "data:image/png;base64,AA"}]}}),
-            "attachments",
+            "`attachments`",
         ),
     ] {
-        let tested = Project::with(&plain).file("a.test.json", &case.to_string()).test(&[]);
-        not_a_pass(&tested, 1, "test_error", &format!("{words} cannot be sent to an agent of this kind"));
+        let output = Project::with(&plain).file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        let words = format!("this case gives {words}, which its agent is never told");
+        assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
     }
     assert_eq!(server.requests().len(), 0);
 }

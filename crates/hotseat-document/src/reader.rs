@@ -147,6 +147,11 @@ impl<'a> Map<'a> {
         self.entries.iter().find(is_meant)
     }
 
+    /// The mapping as the node that it is.
+    pub fn as_node(&self) -> &'a Node {
+        self.node
+    }
+
     /// The mapping as a JSON value, without its places.
     pub fn to_json(&self) -> serde_json::Value {
         self.node.to_json()

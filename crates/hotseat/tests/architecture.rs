@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cases", &["checks", "session"]),
     ("config", &["adapters", "cases", "checks", "process", "session"]),
     ("run", &["adapters", "cases", "checks", "config", "roles", "session"]),
-    ("report", &["run", "session"]),
+    ("report", &["checks", "run", "session"]),
 ];
 
 fn uses(folder: &Path, found: &mut Vec<String>) {

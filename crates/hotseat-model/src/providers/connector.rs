@@ -145,7 +145,7 @@ impl Secret {
     }
 
     /// The text itself, for the wire.
-    pub(super) fn reveal(&self) -> &str {
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }

@@ -103,6 +103,24 @@ pub struct ContextEntry {
     pub value: String,
 }
 
+impl ContextEntry {
+    /// How messages that were not said in a conversation are called where its model is told of them.
+    pub const EARLIER: &str = "What was said earlier in this conversation, before it came here";
+    /// How instructions of a client are called where the model is told of them.
+    pub const INSTRUCTIONS: &str = "Instructions of the application that holds this conversation";
+
+    /// What was said before the conversation began here: messages with `role` and `content`.
+    pub fn earlier(messages: Vec<Value>) -> ContextEntry {
+        let value = Value::Array(messages).to_string();
+        ContextEntry { description: Self::EARLIER.to_string(), value }
+    }
+
+    /// What the application wants of the agent, beside what the agent's own file says.
+    pub fn instructions(value: String) -> ContextEntry {
+        ContextEntry { description: Self::INSTRUCTIONS.to_string(), value }
+    }
+}
+
 /// What a person says to the question whether a tool may be called.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -50,6 +50,8 @@ pub struct AgentFile {
     pub limits: Limits,
     /// The models that speak, by the ids that the profiles of the agents name.
     pub connectors: BTreeMap<Arc<str>, Connector>,
+    /// All models that it could speak with: those of its files, and those that it was loaded with.
+    pub known: Connectors,
 }
 
 impl AgentFile {
@@ -60,6 +62,22 @@ impl AgentFile {
     /// When a connector cannot be used.
     pub fn models(&self) -> Result<BTreeMap<Arc<str>, Arc<dyn Model>>, ModelError> {
         self.connectors.iter().map(|(id, connector)| Ok((id.clone(), connector.open()?))).collect()
+    }
+
+    /// The id of the profile of the agent that was loaded: whose model speaks for it, and for those that have no
+    /// other.
+    pub fn profile(&self) -> Arc<str> {
+        match self.definitions.agent(&self.id) {
+            Some(agent) => agent.persona.profile.id.clone(),
+            None => USUAL.into(),
+        }
+    }
+
+    /// The same agent with another model in place of the one that speaks for it.
+    #[must_use]
+    pub fn speaking_with(mut self, connector: Connector) -> AgentFile {
+        self.connectors.insert(self.profile(), connector);
+        self
     }
 
     /// One model that speaks for all agents without clock and network, for the simulated driver.
@@ -157,6 +175,7 @@ pub fn load(path: &Path, options: &Options<'_>) -> Result<AgentFile, Diagnostics
             definitions: Arc::new(definitions),
             limits: first.written.limits,
             connectors: speaking,
+            known: connectors,
         }),
         _ => Err(loader.mistakes()),
     }

@@ -4,13 +4,15 @@
 //! is in the trace as the agent itself tells it; conversations that it holds with other agents, and runs of its
 //! workflows, are told apart by their executions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_model::{Delta, Tool};
+use hotseat_model::{Answering, Delta, Model, ModelError, Request, Sink, Tool};
 use hotseat_runtime::conversation::{ApprovalVerdict, ContextEntry, Input as Told, OperationAddress};
 use hotseat_runtime::failure::{ErrorCode, Failure as ToolFailure};
-use hotseat_runtime::files::AgentFile;
+use hotseat_runtime::files::{AgentFile, Connector};
 use hotseat_runtime::ids::{CallId, TurnId};
 use hotseat_runtime::live::{Handle, Host, HostError, HostOptions, Models, Signal, Watcher};
 use hotseat_trace::{
@@ -20,29 +22,44 @@ use serde_json::Value;
 
 use super::client_tools::{self, ClientCall};
 use super::http::{self, Http};
+use super::template::message_as_json;
 use super::{
-    AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, unanswered_interrupt,
+    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often,
+    unanswered_interrupt,
 };
-use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript};
+use crate::session::{
+    AskedInterrupt, Identity, InterruptReply, Message, Recorder, Role, ToolReply, TurnScript, words,
+};
 
 /// An agent in this process.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The agent with everything that it needs.
     pub agent: Arc<AgentFile>,
+    /// Where it was loaded from.
+    pub path: PathBuf,
     /// Id of the conversation; a fresh one where it is not given.
     pub conversation_id: Option<String>,
     /// The state before the first turn; none if the client has none to share.
     pub state: Option<Value>,
     /// What else the client tells the agent.
     pub context: Vec<ContextEntry>,
+    /// On whose behalf the agent is spoken to.
+    pub identity: Identity,
+    /// The models that `options.connector` can name.
+    pub connectors: BTreeMap<String, Connector>,
 }
+
+/// What of the options of a turn an agent in this process is told; it has no use for any other.
+pub const OPTIONS: [&str; 2] = ["connector", "metadata"];
 
 /// A conversation with an agent in this process.
 pub struct Session {
     http: Arc<Http>,
     target: Target,
     id: Arc<str>,
+    /// What was said before the first turn, as the agent's model is told of it.
+    earlier: Vec<ContextEntry>,
     talk: Option<Talk>,
 }
 
@@ -50,6 +67,51 @@ pub struct Session {
 struct Talk {
     handle: Handle,
     watcher: Watcher,
+    models: Arc<Choice>,
+    /// What the agent was told of its situation last.
+    context: Vec<ContextEntry>,
+}
+
+/// The models of the agent, of which one speaks at a time: its own, or one that the options of a turn name. Each of
+/// them lives as long as the conversation.
+struct Choice {
+    own: Arc<dyn Model>,
+    others: Vec<(String, Arc<dyn Model>)>,
+    /// Which of the others speaks, from 1; 0 is its own.
+    speaks: AtomicUsize,
+}
+
+impl Choice {
+    /// Has the model of this name speak from now on; without a name, the agent's own.
+    fn choose(&self, name: Option<&str>) -> Result<(), Failure> {
+        let place = match name {
+            None => 0,
+            Some(name) => match self.others.iter().position(|(known, _)| known == name) {
+                Some(place) => place + 1,
+                None => {
+                    let message = format!("there is no connector `{name}`");
+                    return Err(Failure::new(FailureKind::TestError, message));
+                }
+            },
+        };
+        self.speaks.store(place, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn speaking(&self) -> &Arc<dyn Model> {
+        let place = self.speaks.load(Ordering::SeqCst).checked_sub(1);
+        place.and_then(|place| self.others.get(place)).map_or(&self.own, |(_, model)| model)
+    }
+}
+
+impl Model for Choice {
+    fn name(&self) -> &str {
+        self.speaking().name()
+    }
+
+    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+        self.speaking().call(request, sink)
+    }
 }
 
 /// One turn of it.
@@ -81,16 +143,22 @@ impl Session {
     /// Opens a conversation. The agent is told nothing yet.
     pub fn open(http: Arc<Http>, target: Target) -> Self {
         let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-        Session { http, target, id: id.into(), talk: None }
+        Session { http, target, id: id.into(), earlier: Vec::new(), talk: None }
     }
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
-        let Input { turn_id, text, script, limits, .. } = input;
+        let Input { turn_id, text, options, script, limits, .. } = input;
+        let context = self.context(options);
         let talk = match &mut self.talk {
-            Some(talk) => talk,
-            none => none.insert(begin(&self.target, &self.id, script).await?),
+            Some(talk) => {
+                talk.tell(context, script).await?;
+                talk
+            }
+            none => none.insert(begin(&self.target, &self.id, context, script).await?),
         };
-        let said = Told::UserMessage { user: "user".into(), content: text.to_string(), reply_to: None };
+        talk.models.choose(options.and_then(|options| options.get("connector")?.as_str()))?;
+        let user = self.target.identity.user.text.clone();
+        let said = Told::UserMessage { user, content: text.to_string(), reply_to: None };
         let sent = talk.handle.send(said).await.map_err(lost)?;
         let Some(own) = sent.turn else {
             let reason = sent.ignored.unwrap_or_default();
@@ -108,34 +176,83 @@ impl Session {
         }
         held
     }
+
+    /// What the agent is told of its situation in a turn.
+    fn context(&self, options: Option<&Value>) -> Vec<ContextEntry> {
+        let Target { context, identity, .. } = &self.target;
+        let mut entries = [&self.earlier[..], context].concat();
+        let mut tell = |description: &str, value: String| {
+            entries.push(ContextEntry { description: description.to_string(), value });
+        };
+        let words = [("user", &identity.user), ("team", &identity.team), ("locale", &identity.locale)];
+        for (name, given) in words {
+            if let Some(given) = given.given() {
+                tell(name, given.to_string());
+            }
+        }
+        let metadata = options.and_then(|options| options.get("metadata")?.as_object());
+        for (name, value) in metadata.into_iter().flatten() {
+            tell(name, value.as_str().map_or_else(|| value.to_string(), str::to_string));
+        }
+        entries
+    }
 }
 
 /// Begins the conversation: the client offers what it has.
-async fn begin(target: &Target, id: &str, script: &TurnScript) -> Result<Talk, Failure> {
-    let Target { agent, state, context, .. } = target;
-    let models = agent.models().map_err(|error| {
+async fn begin(
+    target: &Target,
+    id: &str,
+    context: Vec<ContextEntry>,
+    script: &TurnScript,
+) -> Result<Talk, Failure> {
+    let Target { agent, state, connectors, .. } = target;
+    let unusable = |error: ModelError| {
         Failure::new(FailureKind::TestError, format!("a model of the agent cannot be used: {error}"))
-    })?;
+    };
+    let mut opened = agent.models().map_err(unusable)?;
+    let profile = agent.profile();
+    let own = opened
+        .remove(&profile)
+        .ok_or_else(|| Failure::new(FailureKind::TestError, "no model speaks for the agent".to_string()))?;
+    let others = connectors.iter().map(|(name, connector)| Ok((name.clone(), connector.open()?)));
+    let others = others.collect::<Result<_, _>>().map_err(unusable)?;
+    let choice = Arc::new(Choice { own, others, speaks: AtomicUsize::new(0) });
     let models =
-        models.into_iter().fold(Models::default(), |models, (profile, model)| models.with(&profile, model));
+        opened.into_iter().fold(Models::default(), |models, (profile, model)| models.with(&profile, model));
+    let models = models.with(&profile, choice.clone());
     let options = HostOptions { limits: agent.limits, ..HostOptions::default() };
     let host = Host::new(agent.definitions.clone(), models, options);
     let handle = host.conversation(&id.into(), &agent.id).await.map_err(lost)?;
     let watcher = handle.watch();
+    let tools = offered(script);
+    if !tools.is_empty() || !context.is_empty() || state.is_some() {
+        let (context, state) = (context.clone(), state.clone());
+        handle.send(Told::ClientOffer { tools, context, state }).await.map_err(lost)?;
+    }
+    Ok(Talk { handle, watcher, models: choice, context })
+}
+
+/// The tools that the test offers.
+fn offered(script: &TurnScript) -> Vec<Tool> {
     let offered = script.tools().iter().map(|tool| Tool {
         name: tool.name.clone(),
         description: tool.description.clone(),
         input_schema: tool.parameters.clone(),
     });
-    let tools: Vec<Tool> = offered.collect();
-    if !tools.is_empty() || !context.is_empty() || state.is_some() {
-        let (context, state) = (context.clone(), state.clone());
-        handle.send(Told::ClientOffer { tools, context, state }).await.map_err(lost)?;
-    }
-    Ok(Talk { handle, watcher })
+    offered.collect()
 }
 
 impl Talk {
+    /// Tells the agent of its situation, where that has changed.
+    async fn tell(&mut self, context: Vec<ContextEntry>, script: &TurnScript) -> Result<(), Failure> {
+        if context != self.context {
+            self.context.clone_from(&context);
+            let offer = Told::ClientOffer { tools: offered(script), context, state: None };
+            self.handle.send(offer).await.map_err(lost)?;
+        }
+        Ok(())
+    }
+
     async fn hold(&mut self, turn: &mut Turn<'_>, http: &Http, limits: Limits) -> Result<(), TurnError> {
         loop {
             let silent = tokio::time::Instant::now() + limits.idle;
@@ -255,6 +372,21 @@ fn lost(error: HostError) -> Failure {
 impl AgentSession for Session {
     fn conversation_id(&self) -> Arc<str> {
         self.id.clone()
+    }
+
+    fn carries(&self) -> Carries {
+        Carries { history: true, attachments: false, options: true }
+    }
+
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
+        let (instructions, said): (Vec<&Message>, Vec<&Message>) =
+            messages.iter().partition(|message| matches!(message.role, Role::System | Role::Developer));
+        let instructions = instructions.into_iter().map(|message| words(&message.content));
+        self.earlier.extend(instructions.map(ContextEntry::instructions));
+        if !said.is_empty() {
+            self.earlier.push(ContextEntry::earlier(said.into_iter().map(message_as_json).collect()));
+        }
+        Ok(())
     }
 
     fn say<'a>(

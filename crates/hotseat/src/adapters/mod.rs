@@ -97,6 +97,15 @@ pub struct Carries {
     pub options: bool,
 }
 
+/// Which part of the conversation an agent is told with what the user says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// All of it.
+    Full,
+    /// What it has not been told yet.
+    Delta,
+}
+
 /// How often an agent may ask the client for something in one turn, so that one that asks for ever is stopped.
 const MOST_REQUESTS: usize = 25;
 /// How long is waited for more after an agent has said that it is done, should it keep the connection open.

@@ -10,16 +10,14 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
-use crate::session::{Recorder, ToolReply};
+use crate::session::{Message, MessageCall, Part, Recorder, Role, ToolReply};
 
 /// Records what an agent says and does in one turn.
 pub(super) struct Telling<'a> {
     turn_id: Arc<str>,
     recorder: &'a mut Recorder,
-    /// What it has said so far, message by message.
-    said: Vec<String>,
-    /// Whether it has called a tool.
-    called: bool,
+    /// What it has said and done so far, as messages of a conversation.
+    told: Vec<Message>,
 }
 
 /// The arguments of a call as they were received.
@@ -34,7 +32,7 @@ pub(super) enum Arguments {
 
 impl<'a> Telling<'a> {
     pub(super) fn new(turn_id: Arc<str>, recorder: &'a mut Recorder) -> Self {
-        Telling { turn_id, recorder, said: Vec::new(), called: false }
+        Telling { turn_id, recorder, told: Vec::new() }
     }
 
     pub(super) fn now(&self) -> Offset {
@@ -76,7 +74,7 @@ impl<'a> Telling<'a> {
         if content.is_empty() {
             return;
         }
-        self.said.push(content.clone());
+        self.told.push(message(Role::Assistant, &content));
         self.recorder.emit(AssistantMessage {
             turn_id: self.turn_id.clone(),
             message_id: uuid::Uuid::new_v4().to_string().into(),
@@ -99,13 +97,22 @@ impl<'a> Telling<'a> {
 
     /// Records that a call began, and returns its id in the trace: the agent's, unless an earlier call has it.
     pub(super) fn call(&mut self, id: &str, name: &str, started: Option<Offset>) -> Arc<str> {
-        self.called = true;
         let known = |id: &str| self.recorder.conversation().call(id).is_some();
         let mut tool_call_id = if id.is_empty() { "call".to_string() } else { id.to_string() };
         let mut number = 1;
         while known(&tool_call_id) {
             number += 1;
             tool_call_id = format!("{}#{number}", if id.is_empty() { "call" } else { id });
+        }
+        let called =
+            MessageCall { id: tool_call_id.clone(), name: name.to_string(), arguments: "{}".to_string() };
+        match self.told.last_mut() {
+            Some(last) if last.role == Role::Assistant => last.tool_calls.push(called),
+            _ => {
+                let calling =
+                    Message { tool_calls: vec![called], content: Vec::new(), ..message(Role::Assistant, "") };
+                self.told.push(calling);
+            }
         }
         let tool_call_id: Arc<str> = tool_call_id.into();
         self.recorder.emit(ToolInvoked {
@@ -124,6 +131,10 @@ impl<'a> Telling<'a> {
     }
 
     pub(super) fn arguments(&mut self, tool_call_id: &Arc<str>, arguments: Arguments) {
+        let mut calls = self.told.iter_mut().flat_map(|message| &mut message.tool_calls);
+        if let Some(call) = calls.find(|call| *call.id == **tool_call_id) {
+            call.arguments = arguments.text();
+        }
         let (input, text) = match arguments {
             Arguments::None => return,
             Arguments::Json(input) => (Some(input), None),
@@ -138,6 +149,11 @@ impl<'a> Telling<'a> {
 
     pub(super) fn result(&mut self, tool_call_id: &Arc<str>, reply: ToolReply, origin: Origin) {
         let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
+        let said = match &reply {
+            ToolReply::Content(output) => message(Role::Tool, &text_of_output(output)),
+            ToolReply::Error(error) => message(Role::Tool, error),
+        };
+        self.told.push(Message { tool_call_id: Some(tool_call_id.to_string()), ..said });
         match reply {
             ToolReply::Content(output) => {
                 self.recorder.emit(ToolCompleted { turn_id, tool_call_id, output, origin });
@@ -167,17 +183,22 @@ impl<'a> Telling<'a> {
         self.recorder.emit(Note { turn_id, message, event: None });
     }
 
-    /// What the agent has said in this turn.
+    /// What the agent has said and done in this turn, as messages of a conversation.
     ///
     /// # Errors
     /// When that is nothing, and it has not called a tool either: an answer that is empty is none.
-    pub(super) fn told(self) -> Result<Vec<String>, Failure> {
-        if self.said.is_empty() && !self.called {
+    pub(super) fn told(self) -> Result<Vec<Message>, Failure> {
+        if !self.told.iter().any(|message| message.role == Role::Assistant) {
             let message = "the agent answered with nothing: no text and no tool call";
             return Err(Failure::new(FailureKind::ProtocolError, message));
         }
-        Ok(self.said)
+        Ok(self.told)
     }
+}
+
+fn message(role: Role, said: &str) -> Message {
+    let content = vec![Part::Text(said.to_string())];
+    Message { role, content, name: None, tool_calls: Vec::new(), tool_call_id: None }
 }
 
 impl Arguments {
@@ -198,6 +219,15 @@ impl Arguments {
             Value::Null => Arguments::None,
             Value::String(text) => Arguments::of_text(text),
             value => Arguments::Json(value),
+        }
+    }
+
+    /// The arguments as messages of a conversation have them.
+    fn text(&self) -> String {
+        match self {
+            Arguments::None => "{}".to_string(),
+            Arguments::Json(value) => value.to_string(),
+            Arguments::Broken(text) => text.clone(),
         }
     }
 

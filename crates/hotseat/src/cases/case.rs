@@ -17,7 +17,9 @@ use super::shape::{CASE, EXPECTED_ERROR, HOOK, MESSAGE, TURN};
 use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
-use crate::session::{ClientTool, InterruptAnswer, Message, OnMissingInput, Part, Role, media, merged};
+use crate::session::{
+    ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Role, media, merged,
+};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
 /// One test.
@@ -27,12 +29,16 @@ pub struct Case {
     pub id: String,
     /// What it is called.
     pub name: String,
+    /// Whether that is written; otherwise it is called by its id.
+    pub named: bool,
     /// Where its name is written.
     pub place: Place,
     /// Why it is left out of runs, if it is.
     pub skip: Option<String>,
     /// How long all turns together may take.
     pub timeout: Option<Duration>,
+    /// How often it is tried again when it fails, if it says so.
+    pub retries: Option<usize>,
     /// How many hooks it has; each is decoded when the ones before it have run.
     pub hooks: usize,
     /// Words by which it is grouped.
@@ -83,6 +89,25 @@ pub struct CaseTarget {
     pub forwarded_props: Option<Value>,
     /// Client-side tools beside those of the target.
     pub tools: Vec<ClientTool>,
+    /// What the agent is told of the case where it is told metadata of calls; as it is, with secrets.
+    pub metadata: Option<Value>,
+    /// The user that the case says.
+    pub user: Option<String>,
+    /// The team that the case says.
+    pub team: Option<String>,
+    /// On whose behalf the agent is spoken to, once that is known.
+    pub identity: Identity,
+}
+
+/// What the agent is told beside what the user says.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// All of it.
+    pub value: Value,
+    /// Where it is written.
+    pub place: Place,
+    /// Where its connector is named.
+    pub connector: Option<Place>,
 }
 
 /// How a conversation begins.
@@ -112,7 +137,7 @@ pub struct Turn {
     /// What the user says, and what is attached to it.
     pub content: Vec<Part>,
     /// What the agent is told beside it, on top of the options of the case.
-    pub options: Option<Value>,
+    pub options: Option<Options>,
     /// Where it is written.
     pub place: Place,
     /// What is asserted of this turn, and what is measured.
@@ -147,13 +172,17 @@ pub struct Hook {
     pub cwd: Option<PathBuf>,
 }
 
-/// What a case was decoded from, kept to decode it again with more variables.
+/// What a case was decoded from, kept to decode it again with more variables. Its tree is not kept: few cases need it
+/// once more, and it is many times as large as its text.
 #[derive(Debug)]
 struct Document {
     source: Arc<Source>,
-    node: Node,
+    parse: Parse,
     inherited: Inherited,
 }
+
+/// How a document becomes a tree.
+pub type Parse = fn(&Arc<Source>) -> Result<Node, Diagnostics>;
 
 /// What every case gets from the target.
 #[derive(Debug, Clone, Default)]
@@ -169,8 +198,9 @@ impl Case {
     ///
     /// # Errors
     /// Every mistake of the document.
-    pub fn read(source: &Arc<Source>, node: Node, decoding: Decoding<'_>) -> Result<Case, Diagnostics> {
+    pub fn read(source: &Arc<Source>, parse: Parse, decoding: Decoding<'_>) -> Result<Case, Diagnostics> {
         let Decoding { inherited, environment, redactor } = decoding;
+        let node = parse(source)?;
         let mut mistakes = Diagnostics::new();
         check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
         if let Some(mistake) = without_name(&node, source) {
@@ -179,11 +209,11 @@ impl Case {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let document = Arc::new(Document { source: source.clone(), node, inherited: inherited.clone() });
-        let hooks = document.hooks().count();
+        let document = Arc::new(Document { source: source.clone(), parse, inherited: inherited.clone() });
+        let hooks = hooks(&node, source).count();
         let given = BTreeMap::new();
         let variables = Variables { environment, given: &given, more_to_come: hooks > 0, redactor };
-        let case = decode(&document, variables)?;
+        let case = decode(&document, &node, variables)?;
         // A hook can use what the ones before it have given; the first can use nothing.
         for index in 0..hooks {
             let variables = Variables { more_to_come: index > 0, ..variables };
@@ -197,7 +227,10 @@ impl Case {
     /// # Errors
     /// Every variable that is not defined, and whatever is wrong with what they were filled in to.
     pub fn bind(self: &Arc<Self>, variables: Variables<'_>) -> Result<Arc<Case>, Diagnostics> {
-        if self.hooks == 0 { Ok(self.clone()) } else { decode(&self.document, variables).map(Arc::new) }
+        if self.hooks == 0 {
+            return Ok(self.clone());
+        }
+        decode(&self.document, &self.document.node(), variables).map(Arc::new)
     }
 
     /// The case with the files that are attached read; from the first of these folders that has them.
@@ -223,7 +256,7 @@ impl Case {
 
     /// The case as it is written, with its variables unfilled.
     pub fn to_json(&self) -> Value {
-        self.document.node.to_json()
+        self.document.node().to_json()
     }
 
     /// One of its hooks with its variables filled in.
@@ -233,7 +266,8 @@ impl Case {
     pub fn hook(&self, index: usize, variables: Variables<'_>) -> Result<Hook, Diagnostics> {
         let source = &self.document.source;
         let mut mistakes = Diagnostics::new();
-        let mut node = self.document.hooks().nth(index).cloned().expect("the case has this hook");
+        let whole = self.document.node();
+        let mut node = hooks(&whole, source).nth(index).cloned().expect("the case has this hook");
         interpolate(&mut node, &Kind::Shape(&HOOK), variables, source, &mut mistakes);
         if !mistakes.is_empty() {
             return Err(mistakes);
@@ -253,18 +287,22 @@ impl Case {
 }
 
 impl Document {
-    fn hooks(&self) -> impl Iterator<Item = &Node> {
-        let hooks = self.node.get("hooks").map(|hooks| View::new(hooks, &self.source));
-        hooks.and_then(View::list).into_iter().flatten().map(|view| view.node)
+    fn node(&self) -> Node {
+        (self.parse)(&self.source).expect("the same text was parsed before")
     }
 }
 
-fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Diagnostics> {
+fn hooks<'a>(node: &'a Node, source: &'a Arc<Source>) -> impl Iterator<Item = &'a Node> {
+    let hooks = node.get("hooks").map(|hooks| View::new(hooks, source));
+    hooks.and_then(View::list).into_iter().flatten().map(|view| view.node)
+}
+
+fn decode(document: &Arc<Document>, whole: &Node, variables: Variables<'_>) -> Result<Case, Diagnostics> {
     let source = &document.source;
     let mut mistakes = Diagnostics::new();
     // Hooks have variables of their own; everything else is filled in at once.
     let filled = source.text.contains("${").then(|| {
-        let mut node = document.node.clone();
+        let mut node = whole.clone();
         if let hotseat_document::Value::Map(entries) = &mut node.value {
             for entry in entries.iter_mut().filter(|entry| entry.key.text != "hooks") {
                 if let Some(field) = CASE.field(&entry.key.text) {
@@ -274,7 +312,7 @@ fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Di
         }
         node
     });
-    let node = filled.as_ref().unwrap_or(&document.node);
+    let node = filled.as_ref().unwrap_or(whole);
     let map = Map::of(node, source, &CASE).expect("the shape was checked");
     let mut found = Diagnostics::new();
     let case = read(document, &map, variables, &mut found);
@@ -306,7 +344,8 @@ fn read(
             mistakes.push(wrong.help("commands that run before the first turn stand under `hooks`"));
         }
     }
-    let (opening, turns) = inputs(map, &every_turn, mistakes);
+    let options = options(map, None, mistakes);
+    let (opening, turns) = inputs(map, &every_turn, options.as_ref(), mistakes);
     let (simulator, told_max) = partners::simulator(map, mistakes);
     let interactive = partners::interactive(map, mistakes);
     let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);
@@ -328,13 +367,15 @@ fn read(
         id: shown(id.or(name).unwrap_or_default()),
         place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
         name: shown(name.or(id).unwrap_or_default()),
+        named: name.is_some(),
         skip: match (map.bool("skip"), map.text("skip")) {
             (_, Some(reason)) => Some(shown(reason)),
             (Some(true), None) => Some("`skip: true`".to_string()),
             (Some(false) | None, None) => None,
         },
         timeout: timeout(map, mistakes),
-        hooks: document.hooks().count(),
+        retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
+        hooks: map.list("hooks").into_iter().flatten().count(),
         tags: map.list("tags").into_iter().flatten().filter_map(View::text).map(shown).collect(),
         metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),
         target: CaseTarget {
@@ -343,11 +384,15 @@ fn read(
             context: map.json("context"),
             forwarded_props: map.json("forwardedProps"),
             tools: client_tools(map, "tools", mistakes),
+            metadata: map.json("metadata"),
+            user: map.text("user").map(str::to_string),
+            team: map.text("team").map(str::to_string),
+            identity: Identity::default(),
         },
         opening,
         turns,
         checkpoints: checkpoints(map, mistakes),
-        unwritten: Turn::saying(Vec::new(), map.json("options"), map.place(), &every_turn),
+        unwritten: Turn::saying(Vec::new(), options, map.place(), &every_turn),
         is_dynamic: simulator.is_some() && map.has("checkpoints"),
         simulator,
         interactive,
@@ -391,7 +436,7 @@ fn expected(map: &Map<'_>) -> Option<Check> {
 
 impl Turn {
     /// A turn of which only that is asserted which holds of every turn.
-    fn saying(content: Vec<Part>, options: Option<Value>, place: Place, every_turn: &Block) -> Turn {
+    fn saying(content: Vec<Part>, options: Option<Options>, place: Place, every_turn: &Block) -> Turn {
         Turn {
             content,
             options,
@@ -420,12 +465,16 @@ fn without_name(node: &Node, source: &Arc<Source>) -> Option<Diagnostic> {
 }
 
 /// What is said before the first turn, and the turns.
-fn inputs(map: &Map<'_>, every_turn: &Block, mistakes: &mut Diagnostics) -> (Opening, Vec<Turn>) {
-    let case_options = map.json("options");
+fn inputs(
+    map: &Map<'_>,
+    every_turn: &Block,
+    case_options: Option<&Options>,
+    mistakes: &mut Diagnostics,
+) -> (Opening, Vec<Turn>) {
     let mut before = messages(map.list("messages").into_iter().flatten(), mistakes);
     let Some(input) = map.get("input") else {
         let written = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
-        let turns = written.map(|map| turn(&map, every_turn, case_options.as_ref(), mistakes)).collect();
+        let turns = written.map(|map| turn(&map, every_turn, case_options, mistakes)).collect();
         return (Opening { messages: before, input: None }, turns);
     };
     if let Some(place) = map.key_place("turns") {
@@ -455,7 +504,7 @@ fn inputs(map: &Map<'_>, every_turn: &Block, mistakes: &mut Diagnostics) -> (Ope
         }
     };
     // What the case asserts is asserted of the conversation, which is this one turn; what every turn must hold, too.
-    let turn = Turn::saying(content, case_options, input.place(), every_turn);
+    let turn = Turn::saying(content, case_options.cloned(), input.place(), every_turn);
     (Opening { messages: before, input: Some(input.json()) }, vec![turn])
 }
 
@@ -468,7 +517,12 @@ fn in_order(mistakes: Diagnostics) -> Diagnostics {
     ordered
 }
 
-fn turn(map: &Map<'_>, inherited: &Block, case_options: Option<&Value>, mistakes: &mut Diagnostics) -> Turn {
+fn turn(
+    map: &Map<'_>,
+    inherited: &Block,
+    case_options: Option<&Options>,
+    mistakes: &mut Diagnostics,
+) -> Turn {
     let expect_error = map.get("expect_error").map(|view| match view.map(&EXPECTED_ERROR) {
         None => ExpectedError { message: pattern(view, mistakes), code: None },
         Some(error) => {
@@ -485,19 +539,42 @@ fn turn(map: &Map<'_>, inherited: &Block, case_options: Option<&Value>, mistakes
     content.extend(attachments(map, mistakes));
     let mut checks = Block::read(map.get("assert"), mistakes).over(inherited).checks();
     checks.extend(Block::read(map.get("evaluate"), mistakes).soft_checks());
-    let options = match (case_options, map.json("options")) {
-        (Some(case), Some(own)) => Some(merged(case, &own)),
-        (case, own) => own.or_else(|| case.cloned()),
-    };
     Turn {
         content,
-        options,
+        options: options(map, case_options, mistakes),
         place: map.place_of("user").unwrap_or_else(|| map.place()),
         checks,
         timeout: timeout(map, mistakes),
         expect_error,
         resume: interrupt_answers(map, mistakes),
     }
+}
+
+/// The options of a case or a turn, on top of `below`.
+fn options(map: &Map<'_>, below: Option<&Options>, mistakes: &mut Diagnostics) -> Option<Options> {
+    let Some(view) = map.get("options") else { return below.cloned() };
+    let mut connector = None;
+    for (key, _, view) in view.entries().into_iter().flatten() {
+        match key {
+            "connector" if view.text().is_none_or(str::is_empty) => {
+                let wrong = mistake(Some(view.place()), "`connector` must be a name");
+                mistakes.push(wrong);
+            }
+            "connector" => connector = Some(view.place()),
+            "metadata" if view.entries().is_none() => {
+                mistakes.push(mistake(Some(view.place()), "`metadata` must be a mapping"));
+            }
+            _ => {}
+        }
+    }
+    Some(match below {
+        Some(below) => Options {
+            value: merged(&below.value, &view.json()),
+            place: view.place(),
+            connector: connector.or_else(|| below.connector.clone()),
+        },
+        None => Options { value: view.json(), place: view.place(), connector },
+    })
 }
 
 /// What the user says in a turn: text, parts, or a message of the user's.

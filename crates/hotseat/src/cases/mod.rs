@@ -17,7 +17,7 @@ mod suite;
 mod variables;
 
 pub use block::Block;
-pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, OnComplete, Opening, Turn};
+pub use case::{Case, CaseTarget, ExpectedError, Hook, Inherited, OnComplete, Opening, Options, Parse, Turn};
 pub use checkpoints::Checkpoint;
 pub use limits::millis;
 pub use partners::{Interactive, Simulator, Style};

@@ -10,6 +10,9 @@ const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pa
 const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
 const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
 
+/// How often a case may be tried again.
+pub const RETRIES: Kind = Kind::Integer { min: 0, max: 100 };
+
 const DURATION: &str = "The same as a duration: `500ms`, `30s`, `1m30s`.";
 const NAMED_HOOK: &str =
     "A function of a script. Refused by this version: it cannot run scripts. `hooks` run commands.";
@@ -37,9 +40,24 @@ pub static CASE: Shape = Shape {
             "`true`, or the reason, to leave the case out of runs.",
         ),
         Field::optional("tags", Kind::List(&Kind::NonEmptyText), "Words by which cases are grouped."),
-        Field::optional("metadata", Kind::JsonMap, "Anything else that reports should hold of the case."),
+        Field::optional(
+            "metadata",
+            Kind::JsonMap,
+            "Anything else that reports should hold of the case. It is part of the metadata of its calls, below `options.metadata`, where its agent is told any.",
+        ),
+        Field::optional(
+            "user",
+            Kind::NonEmptyText,
+            "On whose behalf the agent is spoken to. `-u` goes before it.",
+        ),
+        Field::optional("team", Kind::NonEmptyText, "The team of the user. `-t` goes before it."),
         Field::optional("timeout_ms", MILLISECONDS, "How long all turns together may take."),
         Field::optional("timeout", Kind::NonEmptyText, DURATION),
+        Field::optional(
+            "retries",
+            RETRIES,
+            "How often the whole conversation is held again when the case fails. Default: the project's.",
+        ),
         Field::optional(
             "hooks",
             Kind::List(&Kind::Shape(&HOOK)),

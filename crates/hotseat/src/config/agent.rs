@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::shape::TARGET;
 use super::start::Start;
-use super::target::{BoundTarget, Kind};
-use crate::cases::{Block, Case, Inherited, Variables, interpolate, millis, references};
+use super::target::{BoundTarget, Hears, Kind, Target};
+use crate::cases::{Block, Inherited, Variables, interpolate, millis, references};
 use crate::session::{Redactor, Timeouts};
 use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
 use hotseat_runtime::files::Connectors;
@@ -44,7 +44,9 @@ pub struct Agent {
     /// What keeps it from being used, although nothing is wrong with the file: variables that are not set.
     unset: Vec<Diagnostic>,
     /// What of a case it is told.
-    hears: Vec<&'static str>,
+    hears: Hears,
+    /// The language models that its turns can name; none where its own files are not known yet.
+    known: Option<Arc<Connectors>>,
     root: PathBuf,
     connectors: Arc<Connectors>,
     source: Arc<Source>,
@@ -82,9 +84,15 @@ impl Agent {
             mistakes.push(Diagnostic::new("`folder` goes with one of `agents`").at(place));
         }
         // What variables of hooks will be filled in to is looked at then.
-        if unset.is_empty() && !says_variable(&filled) {
-            BoundTarget::read(&map, around, mistakes);
-        }
+        let bound = match unset.is_empty() && !says_variable(&filled) {
+            true => BoundTarget::read(&map, around, mistakes),
+            false => None,
+        };
+        let kind = Kind::of(shape);
+        let known = match bound.map(|bound| bound.target) {
+            Some(Target::Embedded(target)) => Some(Arc::new(target.agent.known.clone())),
+            _ => (kind != Kind::Embedded).then(|| connectors.clone()),
+        };
         let limit = |key: &str, default: u64| map.integer(key).map_or(Duration::from_millis(default), millis);
         Agent {
             name: name.map(Arc::from),
@@ -99,7 +107,8 @@ impl Agent {
             },
             varies: varies(node),
             unset,
-            hears: Kind::of(shape).hears(node),
+            hears: Hears::of(kind, node),
+            known,
             root: root.to_path_buf(),
             connectors: connectors.clone(),
             source: source.clone(),
@@ -137,19 +146,19 @@ impl Agent {
         }
     }
 
-    /// What a case wants this agent to be told although it has no way to hear it.
-    pub fn deaf_to(&self, case: &Case) -> Option<Diagnostic> {
-        let wanted = [
-            ("threadId", case.target.thread_id.is_some()),
-            ("state", case.target.state.is_some()),
-            ("context", case.target.context.is_some()),
-            ("forwardedProps", case.target.forwarded_props.is_some()),
-            ("tools", !case.target.tools.is_empty()),
-        ];
-        let (key, _) = wanted.into_iter().find(|(key, wanted)| *wanted && !self.hears.contains(key))?;
-        let message = format!("this case gives `{key}`, which its agent is never told");
-        let help = "an agent that is reached by a template is told what the template says, for instance `{{conversation_id}}` for `threadId`";
-        Some(Diagnostic::new(message).at(case.place.clone()).help(help))
+    /// Whether it is told what is given under a key of cases, or `metadata` of calls.
+    pub fn hears(&self, key: &str) -> bool {
+        self.hears.hears(key)
+    }
+
+    /// What cannot be said to it, of a case or of the command line, with notes for people.
+    pub(super) fn ears(&self) -> &Hears {
+        &self.hears
+    }
+
+    /// The language models that turns with it can name; none where that differs from case to case.
+    pub(super) fn connectors(&self) -> Option<&Connectors> {
+        self.known.as_deref()
     }
 }
 

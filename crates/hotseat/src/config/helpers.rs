@@ -84,6 +84,13 @@ impl Project {
             let message = format!("`{reference}` is a model, and `connector` names another one");
             return Err(Diagnostic::new(message).at(place.clone()).help("leave one of them out").into());
         }
+        if let (Helper::Agent(agent), Some(name)) = (&helper, connector.filter(|name| !name.contains("${"))) {
+            let mut mistakes = Diagnostics::new();
+            mistakes.extend(self.unusable(agent, name, Some(place.clone())));
+            if !mistakes.is_empty() {
+                return Err(mistakes);
+            }
+        }
         Ok((reference, helper))
     }
 

@@ -1,6 +1,7 @@
 //! The project file, and which suites it means.
 
 mod agent;
+mod context;
 mod discover;
 mod helpers;
 mod project;
@@ -9,8 +10,9 @@ mod start;
 mod target;
 
 pub use agent::Agent;
+pub use context::{CONTEXT_FILE, Calling, ContextFile};
 pub use discover::{Discovered, discover, shown};
 pub use helpers::{Helper, Part, Wanted};
 pub use project::{FILE_NAMES, Project, named_secrets};
 pub use start::{Start, StartedAgent};
-pub use target::{BoundTarget, Means, Target, is_secret, secret_text};
+pub use target::{BoundTarget, Means, Shown, Target, is_secret, secret_text};

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::agent::{Agent, Surroundings};
+use super::context::Calling;
 use super::shape::PROJECT;
-use super::target::is_secret;
-use crate::cases::{Decoding, Environment, Inherited, Variables, interpolate, references};
+use super::target::{BoundTarget, Target, is_secret};
+use crate::cases::{Case, Decoding, Environment, Inherited, Variables, interpolate, references};
 use crate::checks::Reference;
 use crate::session::Redactor;
-use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check, nearest, yaml};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check, nearest, yaml};
 use hotseat_model::Model;
 use hotseat_runtime::files::Connectors;
 
@@ -28,6 +29,12 @@ pub struct Project {
     pub suites: Vec<String>,
     /// How many conversations are held at once, if it says so.
     pub parallel: Option<usize>,
+    /// How many times each case is run, if it says so.
+    pub runs: Option<usize>,
+    /// How much of several runs of a case has to pass, from 0 to 1, if it says so.
+    pub min_pass_rate: Option<f64>,
+    /// How often a case that fails is tried again.
+    pub retries: usize,
     /// Variables that it names as secrets.
     pub secrets: Vec<String>,
     /// The agents it names.
@@ -42,6 +49,8 @@ pub struct Project {
     target: Option<Arc<Agent>>,
     /// The agent that is tested whatever else is said.
     chosen: Option<Arc<Agent>>,
+    /// On whose behalf agents are spoken to, and with which model.
+    calling: Calling,
     /// What suites without an agent inherit.
     nothing: Inherited,
     environment: Environment,
@@ -64,6 +73,9 @@ impl Project {
             file: None,
             suites: default_suites(),
             parallel: None,
+            runs: None,
+            min_pass_rate: None,
+            retries: 0,
             secrets: Vec::new(),
             agents: Vec::new(),
             connectors: Arc::default(),
@@ -71,6 +83,7 @@ impl Project {
             judge: None,
             target: None,
             chosen: None,
+            calling: Calling::default(),
             nothing: Inherited::default(),
             redactor: Redactor::new(named_secrets(&environment, &[])),
             header_secrets: Vec::new(),
@@ -139,11 +152,24 @@ impl Project {
         };
         let (simulator, judge) = (reference("simulator"), reference("judge"));
         let suites = texts("suites");
+        let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
+        let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
+        if min_pass_rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1.0)) {
+            let place = map.place_of("min_pass_rate").unwrap_or_else(|| map.place());
+            mistakes.push(
+                Diagnostic::new("`min_pass_rate` is a part of all runs: more than 0, and at most 1")
+                    .at(place)
+                    .help("0.8: four of five runs have to pass"),
+            );
+        }
         let project = Project {
             root: root.to_path_buf(),
             file: Some(shown.into()),
             suites: if suites.is_empty() { default_suites() } else { suites },
-            parallel: map.integer("parallel").and_then(|n| usize::try_from(n).ok()),
+            parallel: whole("parallel"),
+            runs: whole("runs"),
+            min_pass_rate,
+            retries: whole("retries").unwrap_or(0),
             redactor: Redactor::new(
                 named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),
             ),
@@ -155,6 +181,7 @@ impl Project {
             judge,
             target,
             chosen: None,
+            calling: Calling::default(),
             nothing: Inherited::default(),
             environment,
         };
@@ -196,6 +223,93 @@ impl Project {
     pub fn choose(&mut self, name: &str) -> Result<(), Diagnostic> {
         self.chosen = Some(find_agent(&self.agents, name)?);
         Ok(())
+    }
+
+    /// Speaks to agents as the command line says.
+    pub fn call_as(&mut self, calling: Calling) {
+        self.header_secrets.extend(calling.secrets());
+        let secrets = named_secrets(&self.environment, &self.secrets).chain(self.header_secrets());
+        self.redactor = Redactor::new(secrets.collect::<Vec<_>>());
+        self.calling = calling;
+    }
+
+    /// How agents are spoken to.
+    pub fn calling(&self) -> &Calling {
+        &self.calling
+    }
+
+    /// What is wrong with an agent for what the command line says, and what a person may want to know of it.
+    pub fn mishears(&self, agent: &Agent) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+        let mut mistakes = Vec::new();
+        if let Some(name) = &self.calling.connector {
+            match agent.ears().deaf_to_connector() {
+                Some(mistake) => mistakes.push(mistake),
+                None => mistakes.extend(self.unusable(agent, name, None)),
+            }
+        }
+        let who = agent.name.as_ref().map_or("the agent".to_string(), |name| format!("agent `{name}`"));
+        let unheard = self.calling.gives().into_iter().filter(|(key, _)| !agent.hears(key));
+        let notes = unheard.map(|(_, shown)| Diagnostic::new(format!("{shown}: {who} is never told of it")));
+        (mistakes, notes.collect())
+    }
+
+    /// What an agent cannot be told of a case, although the case gives it.
+    pub fn deaf_to(&self, agent: &Agent, case: &Case) -> Vec<Diagnostic> {
+        let mut mistakes = agent.ears().deaf_to(case);
+        // The one of the command line goes before those of cases.
+        if self.calling.connector.is_none() && agent.ears().hears_option("connector") {
+            for (name, place) in connectors_of(case) {
+                if !name.contains("${") {
+                    mistakes.extend(self.unusable(agent, name, place));
+                }
+            }
+        }
+        mistakes
+    }
+
+    /// What is wrong with a connector for an agent, as far as that is known before its variables are.
+    pub(super) fn unusable(&self, agent: &Agent, name: &str, place: Option<Place>) -> Vec<Diagnostic> {
+        let Some(connectors) = agent.connectors() else { return Vec::new() };
+        let found = agent.ears().connector(name, place, connectors, &self.environment);
+        found.err().into_iter().flatten().collect()
+    }
+
+    /// A case as its agent is told of it, and the agent with the models that the case names.
+    ///
+    /// # Errors
+    /// What is wrong with one of those.
+    pub fn address(
+        &self,
+        agent: &Agent,
+        case: &Arc<Case>,
+        target: BoundTarget,
+    ) -> Result<(Arc<Case>, BoundTarget), Diagnostics> {
+        let case = self.calling.addressed(case, agent.hears("metadata"));
+        let target = self.with_connectors(agent, target, connectors_of(&case))?;
+        Ok((case, target))
+    }
+
+    /// An agent with the models of these names, which are written at these places.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub fn with_connectors<'n>(
+        &self,
+        agent: &Agent,
+        target: BoundTarget,
+        names: impl IntoIterator<Item = (&'n str, Option<Place>)>,
+    ) -> Result<BoundTarget, Diagnostics> {
+        let known = match &target.target {
+            Target::Embedded(target) => &target.agent.known,
+            Target::AgUi(_) | Target::OpenAi(_) | Target::Http(_) | Target::Command(_) => &*self.connectors,
+        };
+        let mut named = BTreeMap::new();
+        for (name, place) in names {
+            if let Some(connector) = agent.ears().connector(name, place, known, &self.environment)? {
+                named.insert(name.to_string(), connector);
+            }
+        }
+        Ok(target.with_connectors(named))
     }
 
     /// The agent that a suite tests: the chosen one, else the one in whose folder it lies, else the target.
@@ -266,6 +380,14 @@ impl Project {
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
+}
+
+/// The connectors that the options of a case name, each once.
+fn connectors_of(case: &Case) -> BTreeMap<&str, Option<Place>> {
+    let options = case.turns.iter().map(|turn| &turn.options).chain([&case.unwritten.options]).flatten();
+    let named = options
+        .filter_map(|options| Some((options.value.get("connector")?.as_str()?, options.connector.clone())));
+    named.collect()
 }
 
 /// The secrets of the environment: those that the project names, and those that are named like secrets.

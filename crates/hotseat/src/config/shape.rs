@@ -1,6 +1,6 @@
 //! What may be written in a project file, as data.
 
-use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT};
+use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT, RETRIES};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -48,6 +48,24 @@ pub static PROJECT: Shape = Shape {
             "How many conversations are held at once.",
         )
         .default("8"),
+        Field::optional(
+            "runs",
+            Kind::Integer { min: 1, max: 10_000 },
+            "How many times each case is run, to see how steady it is.",
+        )
+        .default("1"),
+        Field::optional(
+            "min_pass_rate",
+            Kind::Number,
+            "Where cases are run several times: how much of the runs of a case has to pass, from 0 to 1.",
+        )
+        .default("1"),
+        Field::optional(
+            "retries",
+            RETRIES,
+            "Where cases are run once: how often one that fails is tried again.",
+        )
+        .default("0"),
         Field::optional(
             "secrets",
             Kind::List(&Kind::NonEmptyText),
@@ -150,7 +168,7 @@ pub static OPENAI_TARGET: Shape = Shape {
         Field::optional(
             "body",
             Kind::JsonMap,
-            "Further members of every request. They replace those of the same name; `null` takes one away. `{{conversation_id}}` stands for an id of the conversation.",
+            "Further members of every request. They replace those of the same name; `null` takes one away. `{{conversation_id}}`, `{{turn}}`, `{{user}}`, `{{team}}`, `{{locale}}`, `{{ctx}}` and `{{options}}` are filled in, and their members.",
         ),
         Field::optional(
             "history",
@@ -190,7 +208,7 @@ pub static HTTP_TARGET: Shape = Shape {
         Field::optional(
             "body",
             Kind::Json,
-            "The body as JSON. `{{message}}`, `{{messages}}`, `{{history}}`, `{{conversation_id}}`, `{{turn}}`, `{{state}}`, `{{context}}` and `{{forwardedProps}}` are filled in; a text that is one placeholder as a whole becomes its value.",
+            "The body as JSON. `{{message}}`, `{{messages}}`, `{{history}}`, `{{attachments}}`, `{{options}}`, `{{conversation_id}}`, `{{turn}}`, `{{state}}`, `{{context}}`, `{{forwardedProps}}`, `{{user}}`, `{{team}}`, `{{locale}}`, `{{ctx}}` and their members (`{{options.connector}}`) are filled in; a text that is one placeholder as a whole becomes its value.",
         ),
         Field::optional(
             "map",
@@ -203,6 +221,12 @@ pub static HTTP_TARGET: Shape = Shape {
             "In which form the answer comes: `none`: one document. `sse`: server-sent events. `ndjson`: one JSON document a line. `map` is then used on each event, and what the agent says comes in pieces.",
         )
         .default("none"),
+        Field::optional(
+            "history",
+            Kind::Choice(&["full", "delta", "auto"]),
+            "`full`: `{{messages}}` and `{{history}}` stand for the whole conversation. `delta`: for what the agent has not been told yet. `auto` is `full`.",
+        )
+        .default("auto"),
         TIMEOUT,
         IDLE_TIMEOUT,
         DESCRIPTION,
@@ -306,7 +330,7 @@ pub static COMMAND_TARGET: Shape = Shape {
         Field::optional(
             "history",
             Kind::Choice(&["full", "delta", "auto"]),
-            "`full`: every message carries what was said before. `delta`: it does not. `auto` is `delta`.",
+            "`full`: every message carries what was said before. `delta`: only the first one, what was said before it. `auto` is `delta`.",
         )
         .default("auto"),
         TOOLS,

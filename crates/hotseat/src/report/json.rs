@@ -2,16 +2,19 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
 
-use serde_json::json;
-
-use super::record::{ResultRecord, SummaryRecord, VERSION, rfc3339};
+use super::record::{MetadataRecord, ResultRecord, SummaryRecord};
 use super::spool::{Piece, Spool};
 use super::{Reporter, RunEvent};
+use crate::run::Setting;
 
 /// Writes one JSON object. Results end in any order, so until the end they wait in a spool.
 pub struct Json {
     file: File,
+    /// The file, as it is shown to people.
+    shown: String,
+    setting: Arc<Setting>,
     spool: Spool,
     /// For each case its place in the run, and its result.
     results: Vec<(usize, Piece)>,
@@ -22,29 +25,26 @@ impl Json {
     ///
     /// # Errors
     /// When no temporary file can be made.
-    pub fn new(file: File) -> io::Result<Self> {
-        Ok(Json { file, spool: Spool::new()?, results: Vec::new() })
+    pub fn new(file: File, shown: String, setting: Arc<Setting>) -> io::Result<Self> {
+        Ok(Json { file, shown, setting, spool: Spool::new()?, results: Vec::new() })
     }
 }
 
 impl Reporter for Json {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
         match event {
-            RunEvent::CaseEnded(attempt) => {
-                let piece = self.spool.add(&serde_json::to_vec(&ResultRecord::of(attempt))?)?;
-                self.results.push((attempt.selected.index, piece));
+            RunEvent::CaseEnded(outcome) => {
+                let piece =
+                    self.spool.add(&serde_json::to_vec(&ResultRecord::of(outcome, &self.setting))?)?;
+                self.results.push((outcome.selected.index, piece));
                 Ok(())
             }
             RunEvent::Ended(summary) => {
                 self.results.sort_unstable();
                 let mut out = BufWriter::new(&self.file);
-                let metadata = json!({
-                    "version": VERSION,
-                    "hotseat": env!("CARGO_PKG_VERSION"),
-                    "started_at": rfc3339(summary.started_at),
-                    "completed_at": rfc3339(summary.ended_at),
-                });
-                let head = serde_json::to_string(&SummaryRecord::of(summary))?;
+                let metadata = MetadataRecord::of(summary, &self.setting, &self.shown);
+                let metadata = serde_json::to_string(&metadata)?;
+                let head = serde_json::to_string(&SummaryRecord::of(summary, &self.setting))?;
                 write!(out, "{{\"summary\":{head},\n\"metadata\":{metadata},\n\"results\":[")?;
                 let mut spool = self.spool.read()?;
                 for (number, (_, piece)) in self.results.iter().enumerate() {
@@ -54,7 +54,10 @@ impl Reporter for Json {
                 out.write_all(b"\n]}\n")?;
                 out.flush()
             }
-            RunEvent::Started { .. } | RunEvent::CaseStarted(_) | RunEvent::Stopping(_) => Ok(()),
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted(_)
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_) => Ok(()),
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::json;
 
-use super::record::{ResultRecord, SummaryRecord, VERSION, rfc3339};
+use super::record::{ResultRecord, StartRecord, SummaryRecord};
 use super::{Reporter, RunEvent};
+use crate::run::Setting;
 
 /// Writes one JSON value a line, each as soon as it is known.
 pub struct JsonLines {
     out: BufWriter<File>,
+    setting: Arc<Setting>,
 }
 
 #[derive(Serialize)]
@@ -21,36 +23,32 @@ struct Line<T> {
     body: T,
 }
 
+/// Writes a value as a line that says its type. Whoever follows the output sees it at once, and a run that is killed
+/// leaves whole lines.
+pub fn line(out: &mut impl Write, r#type: &'static str, body: impl Serialize) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(&Line { r#type, body })?;
+    bytes.push(b'\n');
+    out.write_all(&bytes)?;
+    out.flush()
+}
+
 impl JsonLines {
     /// A report to a file that is still empty.
-    pub fn new(file: File) -> Self {
-        JsonLines { out: BufWriter::new(file) }
-    }
-
-    fn line(&mut self, r#type: &'static str, body: impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, &Line { r#type, body })?;
-        self.out.write_all(b"\n")?;
-        // Whoever follows the file sees a case when it ends, and a run that is killed leaves whole lines.
-        self.out.flush()
+    pub fn new(file: File, setting: Arc<Setting>) -> Self {
+        JsonLines { out: BufWriter::new(file), setting }
     }
 }
 
 impl Reporter for JsonLines {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+        let JsonLines { out, setting } = self;
         match event {
             RunEvent::Started { plan, parallel, at } => {
-                let start = json!({
-                    "version": VERSION,
-                    "hotseat": env!("CARGO_PKG_VERSION"),
-                    "started_at": rfc3339(*at),
-                    "total": plan.selected,
-                    "parallel": parallel,
-                });
-                self.line("start", start)
+                line(out, "start", StartRecord::of(plan, *parallel, *at, setting))
             }
-            RunEvent::CaseEnded(attempt) => self.line("result", ResultRecord::of(attempt)),
-            RunEvent::Ended(summary) => self.line("summary", SummaryRecord::of(summary)),
-            RunEvent::CaseStarted(_) | RunEvent::Stopping(_) => Ok(()),
+            RunEvent::CaseEnded(outcome) => line(out, "result", ResultRecord::of(outcome, setting)),
+            RunEvent::Ended(summary) => line(out, "summary", SummaryRecord::of(summary, setting)),
+            RunEvent::CaseStarted(_) | RunEvent::AttemptEnded { .. } | RunEvent::Stopping(_) => Ok(()),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Reports: consumers of what happens in a run. They know nothing but events and what attempts came to.
 
+mod attempts;
 mod console;
+mod events;
+mod failures;
 mod github;
 mod json;
 mod jsonl;
@@ -14,8 +17,10 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use console::{Console, Look};
+pub use events::{Events, mistake, note, nothing_ran, would_run};
 pub use github::GitHub;
 pub use json::Json;
 pub use jsonl::JsonLines;
@@ -23,7 +28,7 @@ pub use junit::JUnit;
 pub use trace::TraceLines;
 pub use words::{count, duration, lines, one_line};
 
-use crate::run::RunEvent;
+use crate::run::{RunEvent, Setting};
 
 /// Somebody who is told what happens in a run.
 pub trait Reporter: Send {
@@ -32,6 +37,9 @@ pub trait Reporter: Send {
     /// # Errors
     /// When what it writes cannot be written.
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()>;
+
+    /// Takes note of another report that cannot be written.
+    fn lost(&mut self, _output: &str) {}
 }
 
 /// A report file, by the ending of its name.
@@ -60,29 +68,41 @@ impl Format {
     }
 }
 
-/// A report to a file that is still empty.
+/// A report to a file that is still empty. `shown` is what the file is called for people.
 ///
 /// # Errors
 /// When there is no room for what it has to remember.
-pub fn open(file: File, format: Format) -> io::Result<Box<dyn Reporter>> {
+pub fn open(file: File, format: Format, shown: &str, setting: Arc<Setting>) -> io::Result<Box<dyn Reporter>> {
     Ok(match format {
-        Format::Json => Box::new(Json::new(file)?),
-        Format::JsonLines => Box::new(JsonLines::new(file)),
+        Format::Json => Box::new(Json::new(file, shown.to_string(), setting)?),
+        Format::JsonLines => Box::new(JsonLines::new(file, setting)),
         Format::JUnit => Box::new(JUnit::new(file)?),
     })
 }
 
-/// Makes a file for a report, with its folder.
+/// Makes a file for a report, with its folder; one that is there already is emptied.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn create(path: &Path) -> io::Result<File> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        let words =
-            |error: io::Error| io::Error::new(error.kind(), format!("its folder cannot be made: {error}"));
-        std::fs::create_dir_all(folder).map_err(words)?;
-    }
+    create_folder(path)?;
     File::create(path)
+}
+
+/// Makes a file for a report, with its folder, where there is none yet.
+///
+/// # Errors
+/// When it cannot be written, or is there already.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    create_folder(path)?;
+    File::create_new(path)
+}
+
+fn create_folder(path: &Path) -> io::Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let words =
+        |error: io::Error| io::Error::new(error.kind(), format!("its folder cannot be made: {error}"));
+    std::fs::create_dir_all(folder).map_err(words)
 }
 
 /// A report file that cannot be written.

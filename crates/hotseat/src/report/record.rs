@@ -1,16 +1,21 @@
 //! Results as they are written to report files. The inner types are free to change; these are a promise.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind, Interrupt, Millis, Status, ToolCall, Turn, TurnOutcome};
+use hotseat_trace::{
+    Failure, FailureKind, Interrupt, Millis, RoleAnswered, Status, ToolCall, Turn, TurnOutcome,
+};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::run::{Attempt, Summary};
+use super::attempts::{AttemptRecord, RepeatsRecord, StabilityRecord};
+use crate::run::{Attempt, Mode, Outcome, Plan, Setting, Summary};
 use crate::session::{Checked, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
-pub const VERSION: &str = "1.1";
+pub const VERSION: &str = "1.3";
 
 /// One result.
 #[derive(Debug, Serialize)]
@@ -21,6 +26,10 @@ pub struct ResultRecord<'a> {
     pub name: &'a str,
     pub file: &'a str,
     pub line: u32,
+    /// The agent that was tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<&'a str>,
+    pub mode: &'static str,
     pub status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<&'a Failure>,
@@ -35,12 +44,29 @@ pub struct ResultRecord<'a> {
     pub tags: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<&'a Value>,
-    /// As the case has it, where it has one input.
+    /// Where there is one input: as the case has it, or what was said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<&'a Value>,
-    /// The answer to it.
+    pub input: Option<Cow<'a, Value>>,
+    /// Whether it passed only when it was tried again.
+    #[serde(skip_serializing_if = "is_false")]
+    pub flaky: bool,
+    /// The conversation that tells most.
+    #[serde(flatten)]
+    pub held: HeldRecord<'a>,
+    /// All attempts, where a failure was tried again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptRecord<'a>>,
+    /// How steady the case is, where it was run several times.
+    #[serde(flatten)]
+    pub stability: Option<StabilityRecord<'a>>,
+}
+
+/// A conversation that was held.
+#[derive(Debug, Serialize)]
+pub struct HeldRecord<'a> {
+    /// Where there is one input: the answer to it; null where there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<&'a str>,
+    pub output: Option<Option<&'a str>>,
     pub started_at: String,
     pub duration_ms: f64,
     pub total_turns: usize,
@@ -83,6 +109,9 @@ pub struct TurnRecord<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasoning: Vec<&'a str>,
     pub tool_calls: Vec<ToolCallRecord<'a>>,
+    /// What helpers said of the turn, or to begin it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<RoleRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,6 +155,22 @@ pub struct ToolCallRecord<'a> {
     pub timestamp: Option<Millis>,
 }
 
+/// What a helper said.
+#[derive(Debug, Serialize)]
+pub struct RoleRecord<'a> {
+    /// What it was asked as: `simulator` or `judge`.
+    pub role: &'a str,
+    pub agent: &'a str,
+    pub answer: &'a str,
+    /// What was read from the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finding: Option<&'a Value>,
+    /// Why the answer is of no use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
+    pub duration_ms: f64,
+}
+
 /// One interrupt.
 #[derive(Debug, Serialize)]
 pub struct InterruptRecord<'a> {
@@ -164,20 +209,106 @@ pub struct AssertionRecord<'a> {
 pub struct SummaryRecord {
     pub total: usize,
     pub passed: usize,
+    /// How many of those passed only when they were tried again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flaky: usize,
     pub failed: usize,
     pub skipped: usize,
+    /// How many of those are skipped although they do not say so.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unasked_skips: usize,
     pub errors: usize,
     pub timeouts: usize,
     pub interrupted: bool,
+    /// How many percent of those that ran passed; null where none ran.
+    pub pass_rate: Option<f64>,
     pub duration_ms: f64,
+    /// The runs, where each case has several.
+    #[serde(flatten)]
+    pub repeats: Option<RepeatsRecord>,
+    #[serde(flatten)]
+    pub agent: AgentRecord,
 }
 
-fn is_false(value: &bool) -> bool {
+/// The agents that were tested; several stand beside each other, with commas between them.
+#[derive(Debug, Serialize)]
+pub struct AgentRecord {
+    pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector: Option<String>,
+}
+
+/// The beginning of a run.
+#[derive(Debug, Serialize)]
+pub struct StartRecord<'a> {
+    pub version: &'static str,
+    pub hotseat: &'static str,
+    pub started_at: String,
+    pub total: usize,
+    pub parallel: usize,
+    #[serde(flatten)]
+    pub agent: AgentRecord,
+    #[serde(flatten)]
+    pub input: InputRecord<'a>,
+    pub options: OptionsRecord<'a>,
+}
+
+/// What a report of a whole run says of itself.
+#[derive(Debug, Serialize)]
+pub struct MetadataRecord<'a> {
+    pub version: &'static str,
+    pub hotseat: &'static str,
+    pub started_at: String,
+    pub completed_at: String,
+    #[serde(flatten)]
+    pub input: InputRecord<'a>,
+    pub output_file: &'a str,
+    pub options: OptionsRecord<'a>,
+}
+
+/// The suites of a run.
+#[derive(Debug, Serialize)]
+pub struct InputRecord<'a> {
+    /// The suite, where there is just one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_file: Option<&'a str>,
+    pub input_files: &'a [Arc<str>],
+}
+
+/// The options that were in effect.
+#[derive(Debug, Serialize)]
+pub struct OptionsRecord<'a> {
+    pub parallel: usize,
+    /// The limit of a case, where one was set for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<f64>,
+    pub fail_fast: bool,
+    pub runs: usize,
+    /// Where that is several: how much of it has to pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_pass_rate: Option<f64>,
+    /// How often any case is tried again, where that was set for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<usize>,
+    pub fail_on_skip: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<&'a str>,
+}
+
+pub fn is_false(value: &bool) -> bool {
     !value
 }
 
-fn ms(duration: Duration) -> f64 {
+pub fn ms(duration: Duration) -> f64 {
     (duration.as_micros() as f64) / 1000.0
+}
+
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 /// A wall time as RFC 3339.
@@ -186,44 +317,143 @@ pub fn rfc3339(at: Millis) -> String {
 }
 
 impl SummaryRecord {
-    pub fn of(summary: &Summary) -> Self {
+    pub fn of(summary: &Summary, setting: &Setting) -> Self {
         SummaryRecord {
             total: summary.total,
             passed: summary.passed,
+            flaky: summary.flaky,
             failed: summary.failed,
             skipped: summary.skipped,
+            unasked_skips: summary.unasked_skips,
             errors: summary.errors,
             timeouts: summary.timeouts,
             interrupted: summary.interrupted,
+            pass_rate: summary.pass_rate().map(|rate| (rate * 10.0).round() / 10.0),
             duration_ms: ms(summary.duration),
+            repeats: summary.repeats.as_ref().map(RepeatsRecord::of),
+            agent: AgentRecord::of(setting),
+        }
+    }
+}
+
+impl AgentRecord {
+    fn of(setting: &Setting) -> Self {
+        let joined = |parts: Vec<&str>| (!parts.is_empty()).then(|| parts.join(", "));
+        AgentRecord {
+            agent_id: joined(setting.agents().map(|agent| &*agent.id).collect()).unwrap_or_default(),
+            agent_path: joined(setting.agents().filter_map(|agent| agent.path.as_deref()).collect()),
+            connector: joined(setting.connectors()),
+        }
+    }
+}
+
+impl<'a> StartRecord<'a> {
+    pub fn of(plan: &Plan, parallel: usize, at: Millis, setting: &'a Setting) -> Self {
+        StartRecord {
+            version: VERSION,
+            hotseat: env!("CARGO_PKG_VERSION"),
+            started_at: rfc3339(at),
+            total: plan.selected,
+            parallel,
+            agent: AgentRecord::of(setting),
+            input: InputRecord::of(setting),
+            options: OptionsRecord::of(setting),
+        }
+    }
+}
+
+impl<'a> MetadataRecord<'a> {
+    pub fn of(summary: &Summary, setting: &'a Setting, output_file: &'a str) -> Self {
+        MetadataRecord {
+            version: VERSION,
+            hotseat: env!("CARGO_PKG_VERSION"),
+            started_at: rfc3339(summary.started_at),
+            completed_at: rfc3339(summary.ended_at),
+            input: InputRecord::of(setting),
+            output_file,
+            options: OptionsRecord::of(setting),
+        }
+    }
+}
+
+impl<'a> InputRecord<'a> {
+    fn of(setting: &'a Setting) -> Self {
+        let input_file = match setting.inputs.as_slice() {
+            [one] => Some(&**one),
+            _ => None,
+        };
+        InputRecord { input_file, input_files: &setting.inputs }
+    }
+}
+
+impl<'a> OptionsRecord<'a> {
+    fn of(setting: &'a Setting) -> Self {
+        let options = &setting.choices.options;
+        OptionsRecord {
+            parallel: options.parallel,
+            timeout_ms: setting.case_timeout.map(ms),
+            fail_fast: options.fail_fast,
+            runs: options.runs,
+            min_pass_rate: (options.runs > 1).then(|| options.min_pass_rate.part()),
+            retries: options.retries.filter(|_| options.runs == 1),
+            fail_on_skip: options.fail_on_skip,
+            run: setting.choices.run.as_deref(),
+            agent: setting.choices.agent.as_deref(),
         }
     }
 }
 
 impl<'a> ResultRecord<'a> {
-    pub fn of(attempt: &'a Attempt) -> Self {
-        let case = &attempt.selected.case;
+    pub fn of(outcome: &'a Outcome, setting: &'a Setting) -> Self {
+        let Outcome { selected, verdict, .. } = outcome;
+        let (case, told) = (&selected.case, outcome.telling());
+        let mode = told.mode();
+        let agent = selected.agent.as_ref().and_then(|agent| setting.tested(agent));
+        let said = told.conversation.turns.first().and_then(|turn| turn.user.clone());
+        let input = match (&case.opening.input, mode) {
+            (Some(written), _) => Some(Cow::Borrowed(written)),
+            (None, Mode::Standard) => said.map(|said| Cow::Owned(Value::String(said))),
+            (None, Mode::MultiTurn | Mode::Dynamic) => None,
+        };
+        ResultRecord {
+            index: selected.index,
+            id: &case.id,
+            name: &case.name,
+            file: case.place.file(),
+            line: case.place.line(),
+            agent: agent.map(|agent| &*agent.id),
+            mode: mode.name(),
+            status: verdict.status,
+            failure: verdict.failure.as_ref(),
+            skip_reason: verdict.skip_reason.as_deref(),
+            error: verdict.failure.as_ref().map(|failure| one_line(failure, told)),
+            error_kind: verdict.failure.as_ref().map(|failure| failure.kind.name()),
+            tags: &case.tags,
+            metadata: case.metadata.as_ref(),
+            flaky: outcome.is_flaky(),
+            held: HeldRecord::of(told, input.is_some()),
+            attempts: match (&outcome.stability, outcome.attempts.as_slice()) {
+                (None, attempts @ [_, _, ..]) => attempts.iter().map(AttemptRecord::tried).collect(),
+                _ => Vec::new(),
+            },
+            stability: outcome.stability.as_ref().map(|of| StabilityRecord::of(of, &outcome.attempts)),
+            input,
+        }
+    }
+}
+
+impl<'a> HeldRecord<'a> {
+    /// A conversation, with its answer where there `is_one` input.
+    pub fn of(attempt: &'a Attempt, is_one: bool) -> Self {
+        let answer = || attempt.conversation.turns.last().and_then(Turn::answer);
         let whole = |is_final: bool| {
             let checks = attempt.checks.iter();
             checks.filter(move |checked| checked.turn.is_none() && checked.is_final == is_final)
         };
         let turns: Vec<TurnRecord> =
             attempt.conversation.turns.iter().map(|turn| TurnRecord::of(turn, &attempt.checks)).collect();
-        ResultRecord {
-            index: attempt.selected.index,
-            id: &case.id,
-            name: &case.name,
-            file: case.place.file(),
-            line: case.place.line(),
-            status: attempt.verdict.status,
-            failure: attempt.verdict.failure.as_ref(),
-            skip_reason: attempt.verdict.skip_reason.as_deref(),
-            error: attempt.verdict.failure.as_ref().map(|failure| documented(failure, attempt)),
-            error_kind: attempt.verdict.failure.as_ref().map(|failure| failure.kind.name()),
-            tags: &case.tags,
-            metadata: case.metadata.as_ref(),
-            input: case.opening.input.as_ref(),
-            output: case.opening.input.as_ref().and_then(|_| attempt.conversation.turns.last()?.answer()),
+        HeldRecord {
+            output: is_one.then(answer),
             started_at: rfc3339(attempt.started_at),
             duration_ms: ms(attempt.duration),
             total_turns: turns.len(),
@@ -267,6 +497,7 @@ impl<'a> TurnRecord<'a> {
             messages: turn.messages.iter().map(|message| message.content.as_str()).collect(),
             reasoning: turn.reasoning.iter().map(|thought| thought.content.as_str()).collect(),
             tool_calls: turn.tool_calls.iter().map(|call| ToolCallRecord::of(call, turn)).collect(),
+            roles: turn.roles.iter().map(RoleRecord::of).collect(),
             interrupts: turn.interrupts.iter().map(InterruptRecord::of).collect(),
             error,
             awaiting_input: awaiting.is_awaiting(),
@@ -306,7 +537,7 @@ fn errors<'a>(checks: impl Iterator<Item = &'a Checked>) -> Vec<String> {
 }
 
 /// Why a case failed, in the words that case files are documented with.
-fn documented(failure: &Failure, attempt: &Attempt) -> String {
+pub fn documented(failure: &Failure, attempt: &Attempt) -> String {
     match (failure.kind, attempt.limit) {
         (FailureKind::Timeout, Some(limit)) => format!("timeout after {}", written_duration(limit)),
         (FailureKind::AgentError, _) => {
@@ -314,6 +545,17 @@ fn documented(failure: &Failure, attempt: &Attempt) -> String {
             format!("agent error: {}", message.strip_prefix("the agent failed: ").unwrap_or(message))
         }
         _ => failure.message.clone(),
+    }
+}
+
+/// Why a case failed. Where it was repeated, how many of its runs passed stands before why one of them did not.
+fn one_line(failure: &Failure, told: &Attempt) -> String {
+    match &told.verdict.failure {
+        Some(own) => match failure.message.strip_suffix(&own.message) {
+            Some(before) => format!("{before}{}", documented(own, told)),
+            None => failure.message.clone(),
+        },
+        None => failure.message.clone(),
     }
 }
 
@@ -339,6 +581,19 @@ impl<'a> ToolCallRecord<'a> {
             started_ms: ms(call.started - turn.started),
             duration_ms: ms(call.ended - call.started),
             timestamp: call.completed_at,
+        }
+    }
+}
+
+impl<'a> RoleRecord<'a> {
+    fn of(said: &'a RoleAnswered) -> Self {
+        RoleRecord {
+            role: &said.role,
+            agent: &said.agent,
+            answer: &said.answer,
+            finding: said.finding.as_ref(),
+            error: said.error.as_deref(),
+            duration_ms: said.duration_us as f64 / 1000.0,
         }
     }
 }

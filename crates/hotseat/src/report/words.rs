@@ -7,17 +7,14 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use hotseat_document::visible_char;
 
-/// A duration as people read it: `340ms`, `2.7s`, `1m 05s`.
+/// A duration as people read it: `180µs`, `340ms`, `2.7s`, `1.8m`.
 pub fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
         0 if duration.as_micros() > 0 => format!("{}µs", duration.as_micros()),
         0..1000 => format!("{millis}ms"),
         1000..59_950 => format!("{:.1}s", duration.as_secs_f64()),
-        _ => {
-            let seconds = (millis + 500) / 1000;
-            format!("{}m {:02}s", seconds / 60, seconds % 60)
-        }
+        _ => format!("{:.1}m", duration.as_secs_f64() / 60.0),
     }
 }
 
@@ -48,6 +45,25 @@ pub fn one_line(text: &str, width: usize) -> String {
         out.push(shown);
     }
     out
+}
+
+/// How a text begins, on one line of at most `width` columns, harmless to print: what is blank in it is one blank, and
+/// what is cut off is told by `...`.
+pub fn preview(text: &str, width: usize) -> String {
+    const CUT: &str = "...";
+    let text = without_commands(text);
+    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text: String = text.chars().map(visible_char).collect();
+    if text.width() <= width {
+        return text;
+    }
+    let room = width.saturating_sub(CUT.len());
+    let mut used = 0;
+    let begin = text.chars().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    });
+    begin.collect::<String>().trim_end().to_string() + CUT
 }
 
 /// A text line by line, harmless to print.
@@ -108,8 +124,9 @@ mod tests {
             (999, "999ms"),
             (1000, "1.0s"),
             (59_949, "59.9s"),
-            (59_999, "1m 00s"),
-            (65_000, "1m 05s"),
+            (59_999, "1.0m"),
+            (108_000, "1.8m"),
+            (7_200_000, "120.0m"),
         ] {
             assert_eq!(duration(Duration::from_millis(millis)), words);
         }
@@ -135,6 +152,22 @@ mod tests {
         assert_eq!(one_line("你好世界!", 8), "你好世…");
         assert_eq!(one_line("abc", 3), "abc");
         assert_eq!(one_line("abcd", 3), "ab…");
+    }
+
+    #[test]
+    fn a_preview_is_cut_between_characters() {
+        for (text, width, expected) in [
+            ("  Hello,\n\tthere ", 20, "Hello, there"),
+            ("The rapid development of cloud", 20, "The rapid develop..."),
+            ("The rapid development", 12, "The rapid..."),
+            ("人工智能和机器学习", 11, "人工智能..."),
+            ("人工智能和机器学习", 18, "人工智能和机器学习"),
+            ("a\u{1b}[31mb", 20, "a␛[31mb"),
+            ("##[error] x", 20, "## [error] x"),
+            ("", 20, ""),
+        ] {
+            assert_eq!(preview(text, width), expected);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::plan::Selected;
 use crate::adapters::AgentSession;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Interactive, Variables};
-use crate::config::{Agent, BoundTarget, Means, Project, is_secret, named_secrets, secret_text};
+use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
 use crate::session::{
     Asked, Checked, Held, OnMissingInput, Partners, Person, Reached, Recorder, Redactor, Timeouts,
     TurnScript, hold, run_hook, wall_millis,
@@ -103,9 +103,16 @@ impl Outside {
     }
 
     /// How an agent is reached, as it may be shown; none where that differs from case to case.
-    pub fn shown(&self, agent: &Arc<Agent>) -> Option<String> {
+    pub fn shown(&self, agent: &Arc<Agent>) -> Option<Shown> {
         let (target, redactor) = self.bound(agent)?;
-        Some(redactor.text(&target.shown()).into_owned())
+        let harmless = |text: String| redactor.text(&text).into_owned();
+        let Shown { id, path, connector, shown } = target.shown();
+        Some(Shown {
+            id: id.map(harmless),
+            path: harmless(path),
+            connector: connector.map(harmless),
+            shown: harmless(shown),
+        })
     }
 
     pub(super) fn bound(&self, agent: &Arc<Agent>) -> Option<(&BoundTarget, &Redactor)> {
@@ -229,9 +236,15 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
         Some(_) => &outside.project.root,
         None => &selected.suite.folder,
     };
+    let identity = outside.project.calling().identity_before_hooks(case);
+    let told = [("USER", &identity.user), ("TEAM", &identity.team), ("LOCALE", &identity.locale)];
     for index in 0..case.hooks {
         let variables = outside.variables(&given);
-        let hook = case.hook(index, variables).map_err(undefined)?;
+        let mut hook = case.hook(index, variables).map_err(undefined)?;
+        // Hooks act on behalf of whom the agent is spoken to for.
+        for (name, word) in told {
+            hook.env.entry(format!("HOTSEAT_{name}")).or_insert_with(|| word.text.to_string());
+        }
         let run = run_hook(&hook, folder, outside.project.environment()).await;
         let new = run.map_err(|failure| {
             let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
@@ -254,6 +267,7 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case =
         case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
+    let (case, target) = outside.project.address(agent, &case, target).map_err(undefined)?;
     let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.over(case);
     Ok(Prepared { case, target, redactor, timeouts, partners })

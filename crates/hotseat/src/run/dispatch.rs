@@ -151,7 +151,7 @@ impl Open {
 impl Options {
     /// How often a case is attempted. One that is left out is left out once, and one that is run several times is
     /// never tried again: that would hide what the runs are to show.
-    fn repetition(&self, selected: &Selected) -> Repetition {
+    pub(super) fn repetition(&self, selected: &Selected) -> Repetition {
         let case = &selected.case;
         match self.runs {
             _ if case.skip.is_some() => Repetition::Retried { retries: 0 },

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::attempt::{Attempt, Outside, attempt};
 use super::dispatch::{Dispatch, Step};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Repetition};
 use super::plan::{Plan, Selected};
 use super::reading::Cases;
 use super::stability::PassRate;
@@ -68,7 +68,12 @@ pub enum RunEvent<'a> {
     /// A case begins.
     CaseStarted(&'a Selected),
     /// An attempt at a case has ended.
-    AttemptEnded(&'a Attempt),
+    AttemptEnded {
+        /// Which one.
+        attempt: &'a Attempt,
+        /// How often the case is attempted.
+        repetition: Repetition,
+    },
     /// A case has ended with the last of its attempts, or will never be begun.
     CaseEnded(&'a Outcome),
     /// The run was asked to end.
@@ -147,7 +152,8 @@ pub async fn execute(
                 let lost = |error| Attempt::not_made(selected, number, Verdict::failed(lost(error)));
                 let mut attempt = ended.unwrap_or_else(lost);
                 add_last_words(&mut attempt, started_agents).await;
-                report(RunEvent::AttemptEnded(&attempt));
+                let repetition = options.repetition(&attempt.selected);
+                report(RunEvent::AttemptEnded { attempt: &attempt, repetition });
                 if let Some(outcome) = dispatch.ended(attempt) {
                     report(RunEvent::CaseEnded(&outcome));
                 }

@@ -43,7 +43,7 @@ pub async fn generate(
             Some(started.map_err(|failure| failed(failure.message))?)
         }
     };
-    let role = role(&outside, generator, &helper, &BTreeMap::new(), &mut Vec::new())?;
+    let role = role(&outside, generator, &helper, None, &BTreeMap::new(), &mut Vec::new())?;
     let (description, tools) =
         outside.bound(target).map(|(target, _)| target.described()).unwrap_or_default();
     let question = GeneratorQuestion {

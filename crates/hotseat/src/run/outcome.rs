@@ -158,9 +158,10 @@ fn verdict(stability: &Stability, runs: usize, least: PassRate, telling: &Attemp
         () => {
             let number = telling.number;
             Verdict::failed(match (&telling.verdict.failure, &telling.verdict.skip_reason) {
-                (Some(failure), _) => {
-                    Failure { message: format!("{so_far}; run {number}: {}", failure.message), ..failure.clone() }
-                }
+                (Some(failure), _) => Failure {
+                    message: format!("{so_far}; run {number}: {}", failure.message),
+                    ..failure.clone()
+                },
                 (None, reason) => {
                     let reason = reason.as_deref().unwrap_or_default();
                     let message = format!("{so_far}; run {number} was skipped: {reason}");

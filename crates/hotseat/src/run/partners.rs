@@ -90,7 +90,7 @@ pub fn partners(
     let mut secrets = Vec::new();
     for Asked { wanted, asking } in asked(case) {
         let (reference, helper) = outside.project.helper(wanted)?;
-        let role = role(outside, &reference, &helper, given, &mut secrets)?;
+        let role = role(outside, &reference, &helper, Some(wanted), given, &mut secrets)?;
         match asking {
             None => partners.simulator = Some(role),
             Some(asking) => partners.judges.push((asking, role)),
@@ -107,6 +107,7 @@ pub fn role(
     outside: &Outside,
     reference: &Reference,
     helper: &Helper,
+    wanted: Option<Wanted<'_>>,
     given: &BTreeMap<String, Value>,
     secrets: &mut Vec<(String, String)>,
 ) -> Result<Role, Diagnostics> {
@@ -117,6 +118,8 @@ pub fn role(
                 Some((target, _)) => target.clone(),
                 None => outside.bind(agent, given)?.0,
             };
+            let named = wanted.and_then(|wanted| Some((wanted.connector?, Some(wanted.place.clone()))));
+            let target = outside.project.with_connectors(agent, target, named)?;
             secrets.extend(target.secrets.iter().cloned());
             let means = outside.means.clone();
             let open =

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::mode::Modes;
 use super::partners::helpers;
 use crate::cases::{Case, Suite};
 use crate::checks::{Check, Pattern, Reference};
@@ -46,6 +47,8 @@ pub struct Plan {
     pub selected: usize,
     /// How many suites hold a selected case.
     pub selected_suites: usize,
+    /// Which kinds of conversations there are among them.
+    pub modes: Modes,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
     /// Whether some case wants a person asked.
@@ -75,14 +78,20 @@ impl Plan {
             total: 0,
             selected: 0,
             selected_suites: 0,
+            modes: Modes::default(),
             notes: Vec::new(),
             asks_person: false,
             helpers: Vec::new(),
         };
         let mut mistakes = Vec::new();
+        let mut notes: Vec<Diagnostic> = project.calling().notes().into_iter().map(Diagnostic::new).collect();
         for agent in plan.agents() {
             mistakes.extend(agent.unset().cloned());
+            let (wrong, unheard) = project.mishears(agent);
+            mistakes.extend(wrong);
+            notes.extend(unheard);
         }
+        plan.notes = notes;
         let mut without_hooks: Vec<Arc<Agent>> = Vec::new();
         for (suite, agent) in plan.suites.clone() {
             let before = plan.selected;
@@ -91,7 +100,8 @@ impl Plan {
                 match case {
                     Ok(case) => {
                         if plan.selection.fits(&case) && case.skip.is_none() {
-                            mistakes.extend(agent.and_then(|agent| agent.deaf_to(&case)));
+                            mistakes
+                                .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
                             plan.asks_person |= case.interactive.is_some();
                             match helpers(project, &case) {
                                 Ok(found) => plan.add_helpers(found),
@@ -106,6 +116,10 @@ impl Plan {
                 }
             }
             plan.selected_suites += usize::from(plan.selected > before);
+        }
+        if let Some(id) = project.calling().chat_id().filter(|_| plan.selected > 1) {
+            let note = format!("`chat_id` of --ctx: conversations of several cases are all called {id}");
+            plan.notes.push(Diagnostic::new(note));
         }
         for helper in &plan.helpers {
             if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
@@ -136,6 +150,7 @@ impl Plan {
         if !self.selection.fits(&case) {
             return;
         }
+        self.modes.add(&case);
         if case.skip.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
             && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)

@@ -237,7 +237,9 @@ mod tests {
     #[test]
     fn agreement_is_counted_over_pairs() {
         let answers = |texts: &[&str]| {
-            Answers(texts.iter().map(|text| Answer::of(Some(text).filter(|t| !t.is_empty()).copied())).collect())
+            Answers(
+                texts.iter().map(|text| Answer::of(Some(text).filter(|t| !t.is_empty()).copied())).collect(),
+            )
         };
         let of = |all: &[&[&str]]| agreement(&all.iter().map(|texts| answers(texts)).collect::<Vec<_>>());
         assert_eq!(of(&[]), None);

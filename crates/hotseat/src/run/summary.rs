@@ -58,6 +58,13 @@ pub struct Repeats {
     pub unstable_cases: usize,
 }
 
+impl Repeats {
+    /// The part of the runs that passed, from 0 to 1; none where none was made.
+    pub fn pass_rate(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.passed as f64 / self.total as f64)
+    }
+}
+
 impl Summary {
     /// Counts a case that has ended.
     pub(super) fn count(&mut self, outcome: &Outcome) {
@@ -88,6 +95,12 @@ impl Summary {
                 false => repeats.unstable_cases += 1,
             }
         }
+    }
+
+    /// How many percent of the cases that ran passed; none where none ran.
+    pub fn pass_rate(&self) -> Option<f64> {
+        let ran = self.passed + self.failed;
+        (ran > 0).then(|| self.passed as f64 * 100.0 / ran as f64)
     }
 
     /// Whether some case has failed, or was skipped where that counts as much.

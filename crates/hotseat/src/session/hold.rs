@@ -22,7 +22,7 @@ const MOST_TURNS: usize = 20;
 /// How long a conversation with a simulated user may take as a whole where nobody says.
 const WHOLE: Duration = Duration::from_secs(300);
 /// Why a conversation cannot go on.
-const NO_NEXT_TURN: &str = "Agent awaiting input, no next turn defined";
+pub const NO_NEXT_TURN: &str = "Agent awaiting input, no next turn defined";
 /// What to do about it.
 pub const MORE_INPUT: &str = "Add more turns, use --interactive, or configure simulator; `on_missing_input: end` says that the conversation ends here";
 

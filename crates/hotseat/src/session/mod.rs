@@ -7,6 +7,7 @@ mod content;
 mod deciding;
 mod hold;
 mod hook;
+mod identity;
 mod next;
 mod person;
 mod recorder;
@@ -20,11 +21,12 @@ use std::time::Duration;
 use hotseat_trace::{CheckVerdict, Conversation, Record, Verdict};
 
 pub use awaiting::Waiting;
-pub use checkpoints::Reached;
+pub use checkpoints::{Reached, missing};
 pub use clock::{Clock, wall_millis};
 pub use content::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role, media, merged, words};
-pub use hold::{MORE_INPUT, hold};
+pub use hold::{MORE_INPUT, NO_NEXT_TURN, hold};
 pub use hook::run_hook;
+pub use identity::Identity;
 pub use next::{Asked, Next, OnMissingInput, Sources};
 pub use person::{AskedPerson, Person, Typed};
 pub use recorder::Recorder;
@@ -32,6 +34,7 @@ pub use redact::Redactor;
 pub use script::{
     AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript,
 };
+pub use turn::ATTACHED;
 
 use crate::checks::{Check, Judged, Reference};
 use crate::roles;

@@ -12,6 +12,9 @@ use crate::adapters::{AgentSession, Input, Limits, TurnError};
 use crate::cases::{ExpectedError, Turn};
 use crate::roles::Exchange;
 
+/// How the note of an attachment begins; its name follows.
+pub const ATTACHED: &str = "attached: ";
+
 /// Why a turn is given up when it takes too long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GivenUp {
@@ -69,7 +72,7 @@ pub(super) async fn say(
     let content = text.clone();
     recorder.emit(UserMessage { turn_id: turn_id.clone(), message_id: message_id.clone(), content });
     for attached in media(&turn.content) {
-        let message = format!("attached: {}", attached.shown());
+        let message = format!("{ATTACHED}{}", attached.shown());
         recorder.emit(Note { turn_id: turn_id.clone(), message, event: None });
     }
     let input = Input {
@@ -77,7 +80,7 @@ pub(super) async fn say(
         message_id,
         text: &text,
         content: &turn.content,
-        options: turn.options.as_ref(),
+        options: turn.options.as_ref().map(|options| &options.value),
         script,
         limits,
     };

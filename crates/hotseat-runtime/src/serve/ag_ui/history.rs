@@ -13,9 +13,6 @@ use crate::conversation::{
     Caller, ContextEntry, OperationAddress, OperationStatus, State, Turn, TurnEnd, Work,
 };
 
-/// How earlier messages of a thread that was not known here are called where the model is told of them.
-pub const EARLIER: &str = "What was said earlier in this conversation, before it came here";
-
 /// What is new in a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct News {
@@ -39,7 +36,8 @@ struct Asked<'s> {
 /// When the messages and the thread disagree.
 pub fn news(state: &State, messages: &[Message]) -> Result<News, Refusal> {
     let kept = asked(state);
-    let earlier = state.offer.context.iter().find(|entry| entry.description == EARLIER).cloned();
+    let earlier =
+        state.offer.context.iter().find(|entry| entry.description == ContextEntry::EARLIER).cloned();
     if kept.is_empty() {
         return begin(messages);
     }
@@ -109,7 +107,7 @@ fn begin(messages: &[Message]) -> Result<News, Refusal> {
     let spoken = before.iter().any(|message| matches!(message.body, Body::User(_)));
     let earlier = spoken.then(|| {
         let told: Vec<Value> = before.iter().map(told).collect();
-        ContextEntry { description: EARLIER.to_string(), value: Value::Array(told).to_string() }
+        ContextEntry::earlier(told)
     });
     Ok(News { results: Vec::new(), user: Some(said.join("\n\n")), earlier })
 }

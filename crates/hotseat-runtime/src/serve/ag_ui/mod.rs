@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use events::Writer;
-pub use request::{INSTRUCTIONS, RunInput, member, offered, read, text};
+pub use request::{RunInput, member, offered, read, text};
 
 use super::Agent;
 use super::refusal::Refusal;

@@ -167,7 +167,7 @@ pub fn read(body: &[u8]) -> Result<RunInput, Refusal> {
             }
             "system" | "developer" => {
                 let value = text(&at, &message.content)?;
-                context.push(ContextEntry { description: INSTRUCTIONS.to_string(), value });
+                context.push(ContextEntry::instructions(value));
                 continue;
             }
             "reasoning" | "activity" => continue,
@@ -202,9 +202,6 @@ pub fn read(body: &[u8]) -> Result<RunInput, Refusal> {
         answers,
     })
 }
-
-/// How instructions of a client are called where the model is told of them.
-pub const INSTRUCTIONS: &str = "Instructions of the application that holds this conversation";
 
 /// Reads a part of a request; what is wrong with it is told with its place.
 pub fn member<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, Refusal> {

@@ -322,12 +322,10 @@ async fn go_on(
     brought.results = results;
     brought.user = words(new).map(|text| ("user".into(), text));
     // What was said before the conversation came here is told again with every offer.
-    brought.context.extend(state.offer.context.iter().filter(|entry| entry.description == EARLIER).cloned());
+    let earlier = state.offer.context.iter().filter(|entry| entry.description == ContextEntry::EARLIER);
+    brought.context.extend(earlier.cloned());
     Ok(Some((handle, state)))
 }
-
-/// How messages that were not said here are called where the model is told of them.
-const EARLIER: &str = "What was said earlier in this conversation, before it came here";
 
 /// Begins a conversation with everything that was said before told as context.
 fn begin_anew(messages: &[Said], before: usize, brought: &mut Brought) -> Result<(), Refusal> {
@@ -347,9 +345,7 @@ fn begin_anew(messages: &[Said], before: usize, brought: &mut Brought) -> Result
         },
     };
     if !earlier.is_empty() {
-        let told: Vec<Value> = earlier.iter().map(told).collect();
-        let value = Value::Array(told).to_string();
-        brought.context.push(ContextEntry { description: EARLIER.to_string(), value });
+        brought.context.push(ContextEntry::earlier(earlier.iter().map(told).collect()));
     }
     brought.user = Some(("user".into(), text));
     Ok(())

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 use serde_json::Value;
 
-use super::super::ag_ui::{INSTRUCTIONS, member, offered, text};
+use super::super::ag_ui::{member, offered, text};
 use super::super::refusal::Refusal;
 use crate::conversation::ContextEntry;
 
@@ -146,7 +146,7 @@ pub fn read(body: &[u8]) -> Result<Asked, Refusal> {
                 Said::Tool { call, content }
             }
             "system" | "developer" => {
-                context.push(ContextEntry { description: INSTRUCTIONS.to_string(), value: content });
+                context.push(ContextEntry::instructions(content));
                 continue;
             }
             other => {

@@ -20,10 +20,15 @@ use self::wire::Line;
 use super::client_tools::{self, ClientCall};
 use super::http::{self, Http};
 use super::telling::{Arguments, Telling, output_of_text};
-use super::template::{Given, Placeholder, Said, Values, fill_text, placeholders};
-use super::{AgentSession, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt};
+use super::template::{
+    Given, Placeholder, Values, attachments_as_json, fill_text, message_as_json, references, user_message,
+};
+use super::{
+    AgentSession, Carries, History, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often,
+    excerpt,
+};
 use crate::process::LastOutput;
-use crate::session::{Recorder, ToolReply, TurnScript};
+use crate::session::{Message, Part, Recorder, ToolReply, TurnScript, media};
 
 /// How much of the error output is shown with a failure.
 const SHOWN: usize = 4000;
@@ -41,8 +46,10 @@ pub struct Target {
     pub folder: PathBuf,
     /// Environment variables added for it.
     pub env: BTreeMap<String, String>,
-    /// Whether each message carries what was said before.
-    pub with_history: bool,
+    /// Which part of the conversation a message carries.
+    pub history: History,
+    /// What it can be told.
+    pub carries: Carries,
     /// What a case gives.
     pub given: Given,
     /// Whether everything received is kept in the trace.
@@ -64,7 +71,9 @@ pub struct Session {
     environment: Arc<BTreeMap<String, String>>,
     http: Arc<Http>,
     id: Arc<str>,
-    history: Vec<Said>,
+    history: Vec<Message>,
+    /// How much of it the program has been told.
+    known: usize,
     turns: usize,
     /// The process that lives as long as the conversation.
     program: Option<Program>,
@@ -85,6 +94,7 @@ impl Session {
             http,
             id: id.into(),
             history: Vec::new(),
+            known: 0,
             turns: 0,
             program: None,
             calls: HashMap::new(),
@@ -95,28 +105,29 @@ impl Session {
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
         self.turns += 1;
-        let text = input.text.to_string();
+        let content = input.content;
         let mut telling = Telling::new(input.turn_id.clone(), recorder);
         let held = match self.target.speaks {
             Speaks::JsonLines => self.exchange_lines(input, &mut telling).await,
-            Speaks::Text => self.run_once(&text, input.limits, &mut telling).await,
+            Speaks::Text => self.run_once(&input, &mut telling).await,
         };
         self.broken = held.is_err();
         held?;
         let said = telling.told()?;
-        self.history.push(Said { role: "user", content: text });
-        self.history.extend(said.into_iter().map(|content| Said { role: "assistant", content }));
+        self.history.push(user_message(content));
+        self.history.extend(said);
+        self.known = self.history.len();
         Ok(())
     }
 
     /// Sends a message and takes in lines until the program is done with it.
     async fn exchange_lines(&mut self, input: Input<'_>, telling: &mut Telling<'_>) -> Result<(), TurnError> {
-        let Input { text, script, limits, .. } = input;
+        let Input { text, content, options, script, limits, .. } = input;
         if self.program.is_none() {
             self.program =
                 Some(Program::start(&self.target, &self.target.command, &self.environment, &self.errors)?);
         }
-        let message = self.message(text, script);
+        let message = self.message(text, content, options, script);
         let Some(program) = &mut self.program else { return Ok(()) };
         if let Some(line) = program.unasked().await {
             let words = format!("the program printed something after `done`: {}", excerpt(&line, 200));
@@ -175,18 +186,29 @@ impl Session {
     }
 
     /// The line that tells the program what the user says.
-    fn message(&self, text: &str, script: &TurnScript) -> Value {
+    fn message(&self, text: &str, content: &[Part], options: Option<&Value>, script: &TurnScript) -> Value {
         let mut message = json!({
             "type": "message", "conversation_id": self.id, "turn": self.turns, "text": text,
         });
-        if self.target.with_history {
-            message["history"] = json!(self.history);
+        let new = &self.history[self.known..];
+        let told = match self.target.history {
+            History::Full => Some(&self.history[..]),
+            // What was said before the first turn has to be told once.
+            History::Delta => Some(new).filter(|new| !new.is_empty()),
+        };
+        if let Some(told) = told {
+            message["history"] = told.iter().map(message_as_json).collect();
+        }
+        if media(content).next().is_some() {
+            message["attachments"] = attachments_as_json(content);
         }
         let given = &self.target.given;
         let members = [
-            ("state", &given.state),
-            ("context", &given.context),
-            ("forwardedProps", &given.forwarded_props),
+            ("options", options),
+            ("state", given.state.as_ref()),
+            ("context", given.context.as_ref()),
+            ("forwardedProps", given.forwarded_props.as_ref()),
+            ("ctx", given.identity.given()),
         ];
         for (key, value) in members {
             if let Some(value) = value {
@@ -201,15 +223,13 @@ impl Session {
     }
 
     /// Starts the program for one turn; all that it prints is the reply.
-    async fn run_once(
-        &mut self,
-        text: &str,
-        limits: Limits,
-        telling: &mut Telling<'_>,
-    ) -> Result<(), TurnError> {
+    async fn run_once(&mut self, input: &Input<'_>, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        let Input { text, content, options, limits, .. } = *input;
         let values = Values {
             message: text,
+            content,
             history: &self.history,
+            options,
             conversation_id: Some(&self.id),
             turn: self.turns,
             given: &self.target.given,
@@ -249,13 +269,22 @@ impl Session {
 
 /// Whether the arguments of a command carry what the user says.
 fn tells_message(command: &[String]) -> bool {
-    let carried = command.iter().flat_map(|word| placeholders(word).unwrap_or_default());
-    carried.into_iter().any(|placeholder| matches!(placeholder, Placeholder::Message | Placeholder::Messages))
+    let mut carried = command.iter().flat_map(|word| references(word).unwrap_or_default());
+    carried.any(|reference| matches!(reference.to, Placeholder::Message | Placeholder::Messages))
 }
 
 impl AgentSession for Session {
     fn conversation_id(&self) -> Arc<str> {
         self.id.clone()
+    }
+
+    fn carries(&self) -> Carries {
+        self.target.carries
+    }
+
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
+        self.history.extend_from_slice(messages);
+        Ok(())
     }
 
     fn say<'a>(

@@ -15,9 +15,9 @@ pub use self::mapping::{Awaits, CallPaths, Done, Mapping, Path};
 use super::http::{self, BodyError, Http, Outgoing};
 use super::sse::{self, Decoder};
 use super::telling::Telling;
-use super::template::{Given, Said, Values, fill_json, fill_text, percent_encoded};
-use super::{AgentSession, Input, Limits, Pending, TurnError, excerpt};
-use crate::session::Recorder;
+use super::template::{Given, Values, fill_json, fill_text, percent_encoded, user_message};
+use super::{AgentSession, Carries, History, Input, Limits, Pending, TurnError, excerpt};
+use crate::session::{Message, Part, Recorder};
 
 /// The longest answer that is taken in, in bytes.
 const LONGEST: usize = 64 * 1024 * 1024;
@@ -37,6 +37,10 @@ pub struct Target {
     pub mapping: Option<Arc<Mapping>>,
     /// In which form the answer comes.
     pub stream: Stream,
+    /// Which part of the conversation its placeholders stand for.
+    pub history: History,
+    /// What the template has a place for.
+    pub carries: Carries,
     /// What a case gives.
     pub given: Given,
     /// Whether everything received is kept in the trace.
@@ -61,7 +65,9 @@ pub struct Session {
     id: Arc<str>,
     /// The id that requests carry: our own, or the server's once it is known.
     sent_id: Option<String>,
-    history: Vec<Said>,
+    history: Vec<Message>,
+    /// How much of it the agent has been told.
+    known: usize,
     turns: usize,
 }
 
@@ -76,15 +82,15 @@ impl Session {
             (None, true) => None,
             (Some(_), _) | (None, false) => Some(id.to_string()),
         };
-        Session { http, target, id, sent_id, history: Vec::new(), turns: 0 }
+        Session { http, target, id, sent_id, history: Vec::new(), known: 0, turns: 0 }
     }
 
     async fn hold_turn(&mut self, input: Input<'_>, recorder: &mut Recorder) -> Result<(), TurnError> {
-        let Input { turn_id, text, limits, .. } = input;
+        let Input { turn_id, text, content, options, limits, .. } = input;
         self.turns += 1;
         let mut telling = Telling::new(turn_id, recorder);
         let run_id: Arc<str> = format!("request-{}", self.turns).into();
-        let mut response = self.ask(text, limits).await?;
+        let mut response = self.ask(text, content, options, limits).await?;
         telling.run_started(&run_id);
         let keep_raw = self.target.keep_raw;
         let has_id = self.sent_id.is_some();
@@ -114,16 +120,28 @@ impl Session {
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         self.sent_id = heard.conversation_id.or(self.sent_id.take());
         let said = telling.told()?;
-        self.history.push(Said { role: "user", content: text.to_string() });
-        self.history.extend(said.into_iter().map(|content| Said { role: "assistant", content }));
+        self.history.push(user_message(content));
+        self.history.extend(said);
+        self.known = self.history.len();
         Ok(())
     }
 
     /// Sends the request of a turn.
-    async fn ask(&self, message: &str, limits: Limits) -> Result<Response, TurnError> {
+    async fn ask(
+        &self,
+        message: &str,
+        content: &[Part],
+        options: Option<&Value>,
+        limits: Limits,
+    ) -> Result<Response, TurnError> {
         let values = Values {
             message,
-            history: &self.history,
+            content,
+            history: match self.target.history {
+                History::Full => &self.history,
+                History::Delta => &self.history[self.known..],
+            },
+            options,
             conversation_id: self.sent_id.as_deref(),
             turn: self.turns,
             given: &self.target.given,
@@ -177,6 +195,15 @@ impl Session {
 impl AgentSession for Session {
     fn conversation_id(&self) -> Arc<str> {
         self.id.clone()
+    }
+
+    fn carries(&self) -> Carries {
+        self.target.carries
+    }
+
+    fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
+        self.history.extend_from_slice(messages);
+        Ok(())
     }
 
     fn say<'a>(

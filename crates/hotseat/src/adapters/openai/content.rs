@@ -17,6 +17,16 @@ pub fn parts(content: &[Part]) -> Result<Value, Failure> {
     parts.collect::<Result<Vec<_>, _>>().map(Value::Array)
 }
 
+/// Whether this interface has a form for something that is attached.
+pub fn has_form(media: &Media) -> bool {
+    match (media.kind, &media.source) {
+        (MediaKind::Video, _) | (MediaKind::Audio | MediaKind::Document, MediaSource::Url(_)) => false,
+        // Files are read before anything is sent.
+        (MediaKind::Image, _)
+        | (MediaKind::Audio | MediaKind::Document, MediaSource::Data(_) | MediaSource::File(_)) => true,
+    }
+}
+
 fn attached(media: &Media) -> Result<Value, Failure> {
     let mime = media.mime.as_deref().unwrap_or("application/octet-stream");
     match (media.kind, &media.source) {

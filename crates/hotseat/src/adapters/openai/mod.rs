@@ -7,6 +7,7 @@
 mod content;
 mod reading;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotseat_trace::{Failure, FailureKind, Origin};
@@ -14,6 +15,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, Url};
 use serde_json::{Map, Number, Value, json};
 
+pub use self::content::has_form;
 use self::reading::{Call, Reading, Reply};
 use super::client_tools::{self, ClientCall};
 use super::http::{self, BodyError, Http, Outgoing};
@@ -21,9 +23,10 @@ use super::sse::{self, Decoder};
 use super::telling::{Telling, text_of_output};
 use super::template::{Given, Values, fill_json};
 use super::{
-    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt,
+    AgentSession, Carries, History, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often,
+    excerpt,
 };
-use crate::session::{Message, Recorder, ToolReply, TurnScript, media};
+use crate::session::{Message, Recorder, ToolReply, TurnScript, media, merged};
 
 /// An agent behind chat completions, and what every request to it carries.
 #[derive(Debug, Clone)]
@@ -44,20 +47,32 @@ pub struct Target {
     pub body: Map<String, Value>,
     /// Which part of the conversation a request carries.
     pub history: History,
-    /// Id of the conversation; a fresh one where it is not given.
-    pub conversation_id: Option<String>,
+    /// What takes the place of the server and its model, by the names that `options.connector` can have. Any other
+    /// name is that of a model of the server itself.
+    pub connectors: BTreeMap<String, Backend>,
+    /// What a case gives.
+    pub given: Given,
     /// Whether everything received is kept in the trace.
     pub keep_raw: bool,
 }
 
-/// Which part of the conversation a request carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum History {
-    /// All of it.
-    Full,
-    /// What the server has not been told yet.
-    Delta,
+/// A language model that takes the place of the server and its model.
+#[derive(Debug, Clone)]
+pub struct Backend {
+    /// Where requests are posted.
+    pub endpoint: Url,
+    /// Headers of every request. Those of the target may hold its key, so they are not sent.
+    pub headers: HeaderMap,
+    /// The model, in the server's words.
+    pub model: String,
+    /// The temperature.
+    pub temperature: Option<Number>,
+    /// Further members of the body, below those of the target.
+    pub body: Map<String, Value>,
 }
+
+/// Members of a body that hold the conversation and how it is sent; no option takes their place.
+pub const RESERVED: [&str; 4] = ["messages", "tools", "stream", "stream_options"];
 
 /// A conversation with an agent behind chat completions.
 pub struct Session {
@@ -76,7 +91,7 @@ pub struct Session {
 impl Session {
     /// Opens a conversation. Nothing is sent.
     pub fn open(http: Arc<Http>, target: Target) -> Self {
-        let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let id = target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         let system = target.system.iter().map(|system| json!({"role": "system", "content": system}));
         let messages = system.collect();
         Session {
@@ -118,13 +133,17 @@ impl Session {
     ) -> Result<Reply, TurnError> {
         self.requests += 1;
         let run_id: Arc<str> = format!("request-{}", self.requests).into();
-        let mut headers = self.target.headers.clone();
+        let (endpoint, headers) = match self.backend() {
+            Some(backend) => (&backend.endpoint, &backend.headers),
+            None => (&self.target.endpoint, &self.target.headers),
+        };
+        let mut headers = headers.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accept = if self.target.stream { "text/event-stream" } else { "application/json" };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         let outgoing = Outgoing {
             method: Method::POST,
-            url: &self.target.endpoint,
+            url: endpoint,
             headers,
             body: Some(self.body(script)),
             address_key: "target.base_url",
@@ -151,6 +170,12 @@ impl Session {
         Ok(reply)
     }
 
+    /// What takes the place of the server in this turn.
+    fn backend(&self) -> Option<&Backend> {
+        let name = self.options.as_ref()?.get("connector")?.as_str()?;
+        self.target.connectors.get(name)
+    }
+
     /// The body of the next request.
     fn body(&self, script: &TurnScript) -> Vec<u8> {
         let messages = match self.target.history {
@@ -158,11 +183,14 @@ impl Session {
             History::Delta => &self.messages[self.known..],
         };
         let mut body = Map::new();
+        let backend = self.backend();
         let option = |key: &str| self.options.as_ref().and_then(|options| options.get(key));
-        body.insert(
-            "model".to_string(),
-            option("connector").cloned().unwrap_or_else(|| json!(self.target.model)),
-        );
+        let model = match (backend, option("connector")) {
+            (Some(backend), _) => json!(backend.model),
+            (None, Some(name)) => name.clone(),
+            (None, None) => json!(self.target.model),
+        };
+        body.insert("model".to_string(), model);
         body.insert("messages".to_string(), json!(messages));
         if let Value::Array(tools) = script.tools_as_json()
             && !tools.is_empty()
@@ -170,29 +198,46 @@ impl Session {
             let tools = tools.into_iter().map(|tool| json!({"type": "function", "function": tool}));
             body.insert("tools".to_string(), tools.collect());
         }
-        if let Some(temperature) = &self.target.temperature {
+        let temperature = backend.and_then(|backend| backend.temperature.as_ref());
+        if let Some(temperature) = temperature.or(self.target.temperature.as_ref()) {
             body.insert("temperature".to_string(), json!(temperature));
         }
-        if let Some(metadata) = option("metadata") {
-            body.insert("metadata".to_string(), metadata.clone());
+        if let Some(user) = self.target.given.identity.user.given() {
+            body.insert("user".to_string(), json!(user));
         }
         body.insert("stream".to_string(), json!(self.target.stream));
         if self.target.stream {
             body.insert("stream_options".to_string(), json!({"include_usage": true}));
         }
-        let given = Given::default();
         let values = Values {
             message: "",
+            content: &[],
             history: &[],
+            options: self.options.as_ref(),
             conversation_id: Some(&self.conversation_id),
             turn: self.turns,
-            given: &given,
+            given: &self.target.given,
         };
+        let mut put = |key: &str, value: Value| match value {
+            Value::Null => body.shift_remove(key),
+            value => body.insert(key.to_string(), value),
+        };
+        for (key, value) in backend.into_iter().flat_map(|backend| &backend.body) {
+            put(key, value.clone());
+        }
         for (key, value) in &self.target.body {
-            match fill_json(value, &values) {
-                Value::Null => body.shift_remove(key),
-                value => body.insert(key.clone(), value),
-            };
+            put(key, fill_json(value, &values));
+        }
+        for (key, value) in self.options.iter().filter_map(Value::as_object).flatten() {
+            match key.as_str() {
+                "connector" => {}
+                // What the target says of every call stays beside what is said of this one.
+                "metadata" => {
+                    let below = self.target.body.get(key).map(|below| fill_json(below, &values));
+                    put(key, merged(&below.unwrap_or_default(), value));
+                }
+                _ => drop(put(key, value.clone())),
+            }
         }
         serde_json::to_vec(&body).expect("maps with text keys are JSON")
     }

@@ -1,11 +1,15 @@
 //! An agent that speaks AG-UI.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::parts::{address, headers};
 use crate::adapters::ag_ui::{Envelope, Strictness, Target};
 use crate::cases::CaseTarget;
+use crate::session::merged;
 use hotseat_document::{Diagnostic, Diagnostics, Map};
+
+/// The member of what is forwarded that says on whose behalf the agent is spoken to.
+const CTX: &str = "ctx";
 
 pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> {
     if let Some(place) = map.place_of("agentId")
@@ -47,5 +51,9 @@ pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
         if let Some(replacement) = replacement {
             value.clone_from(replacement);
         }
+    }
+    if let (Some(ctx), Value::Object(props)) = (case.identity.given(), &mut target.forwarded_props) {
+        let below = props.get(CTX).cloned().unwrap_or_else(|| json!({}));
+        props.insert(CTX.to_string(), merged(&below, ctx));
     }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::parts::check_placeholders;
 use crate::adapters::command::{Speaks, Target};
-use crate::adapters::template::{Given, placeholders};
+use crate::adapters::template::{Given, Placeholder, references};
+use crate::adapters::{Carries, History};
 use crate::session::ClientTool;
 use hotseat_document::{Diagnostic, Diagnostics, Map, View};
 
@@ -12,6 +13,7 @@ pub(super) fn read(
     map: &Map<'_>,
     root: &Path,
     tools: &[ClientTool],
+    carries: Carries,
     mistakes: &mut Diagnostics,
 ) -> Option<Target> {
     let speaks = match map.text("speaks") {
@@ -26,7 +28,7 @@ pub(super) fn read(
         Speaks::JsonLines => {
             let words = command.list().into_iter().flatten();
             let filled = |view: &View<'_>| {
-                view.text().and_then(|text| placeholders(text).ok()).is_some_and(|found| !found.is_empty())
+                view.text().and_then(|text| references(text).ok()).is_some_and(|found| !found.is_empty())
             };
             if let Some(view) = words.into_iter().find(filled) {
                 wrong(
@@ -47,7 +49,7 @@ pub(super) fn read(
                     "write `{{messages}}` into the arguments of the command",
                 );
             }
-            check_placeholders(command, mistakes);
+            check_placeholders(command, &[Placeholder::Attachments], mistakes);
         }
     }
     let env = map.get("env").and_then(View::entries).into_iter().flatten();
@@ -56,7 +58,11 @@ pub(super) fn read(
         speaks,
         folder: root.join(map.text("cwd").unwrap_or(".")),
         env: env.filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string()))).collect(),
-        with_history: map.text("history") == Some("full"),
+        history: match map.text("history") {
+            Some("full") => History::Full,
+            _ => History::Delta,
+        },
+        carries,
         given: Given::default(),
         keep_raw: false,
     })

@@ -13,7 +13,7 @@ use super::is_secret;
 use crate::adapters::embedded::Target;
 use crate::cases::CaseTarget;
 use crate::config::agent::Surroundings;
-
+use crate::session::Identity;
 /// The target, and the secrets that its files take from the environment.
 pub(super) fn read(
     map: &Map<'_>,
@@ -39,14 +39,18 @@ pub(super) fn read(
     };
     let target = Target {
         agent,
+        path: path.components().collect(),
         conversation_id: map.text("threadId").map(str::to_string),
         state: map.json("state"),
         context: map.json("context").map(|context| entries(&context)).unwrap_or_default(),
+        identity: Identity::default(),
+        connectors: BTreeMap::new(),
     };
     Some((target, secrets.into_inner()))
 }
 
 pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
+    target.identity.clone_from(&case.identity);
     if let Some(id) = &case.thread_id {
         target.conversation_id = Some(id.clone());
     }

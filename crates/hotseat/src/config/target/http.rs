@@ -5,16 +5,18 @@ use std::sync::Arc;
 use reqwest::Method;
 use reqwest::header::HeaderValue;
 
+use super::hears::node_references;
 use super::parts::{check_placeholders, header_texts, parse_address, unfit_header};
 use crate::adapters::http_agent::{Awaits, CallPaths, Done, Mapping, Path, Stream, Target};
 use crate::adapters::template::{Given, Placeholder};
+use crate::adapters::{Carries, History};
 use crate::config::shape::{HTTP_AWAITING, HTTP_CALLS};
 use hotseat_document::{Diagnostic, Diagnostics, Map, View};
 
-pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> {
+pub(super) fn read(map: &Map<'_>, carries: Carries, mistakes: &mut Diagnostics) -> Option<Target> {
     for key in ["endpoint", "headers", "body"] {
         if let Some(view) = map.get(key) {
-            check_placeholders(view, mistakes);
+            check_placeholders(view, &[], mistakes);
         }
     }
     let method = map.text("method").and_then(|method| method.parse().ok()).unwrap_or(Method::POST);
@@ -25,8 +27,8 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
         mistakes.push(Diagnostic::new("a request by `GET` has no `body`").at(place));
     }
     let tells = [map.node("endpoint"), map.node("headers"), map.node("body")].into_iter().flatten();
-    let told: Vec<Placeholder> = tells.flat_map(super::node_placeholders).collect();
-    if !told.contains(&Placeholder::Message) && !told.contains(&Placeholder::Messages) {
+    let mut told = tells.flat_map(node_references);
+    if !told.any(|reference| matches!(reference.to, Placeholder::Message | Placeholder::Messages)) {
         let mistake = Diagnostic::new("the agent is never told what the user says");
         let help = "write `{{message}}`, or `{{messages}}` for the whole conversation, into the `body`";
         mistakes.push(mistake.at(map.place()).help(help));
@@ -71,6 +73,11 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
         body,
         mapping,
         stream,
+        history: match map.text("history") {
+            Some("delta") => History::Delta,
+            _ => History::Full,
+        },
+        carries,
         given: Given::default(),
         keep_raw: false,
     })

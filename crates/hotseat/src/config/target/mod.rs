@@ -3,6 +3,7 @@
 mod ag_ui;
 mod command;
 mod embedded;
+mod hears;
 mod http;
 mod openai;
 mod parts;
@@ -13,12 +14,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::adapters::http::{Http, without_credentials};
-use crate::adapters::template::{Placeholder, placeholders};
 use crate::adapters::{self, AgentSession};
 use crate::cases::{CaseTarget, client_tools};
 use crate::session::ClientTool;
-use hotseat_document::{Diagnostics, Map, Node, Shape, Value as NodeValue};
+use hotseat_document::{Diagnostics, Map, Shape};
+use hotseat_runtime::files::Connector;
 
+pub(super) use self::hears::Hears;
 use super::agent::Surroundings;
 use super::shape::{AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET};
 
@@ -48,6 +50,19 @@ pub enum Target {
     Embedded(adapters::embedded::Target),
 }
 
+/// A target as it may be shown to people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// What the agent calls itself.
+    pub id: Option<String>,
+    /// Its address, command or file.
+    pub path: String,
+    /// The language model that it is told to use.
+    pub connector: Option<String>,
+    /// All of that in a few words.
+    pub shown: String,
+}
+
 /// The kinds of targets, as the shapes tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -57,9 +72,6 @@ pub(super) enum Kind {
     Command,
     Embedded,
 }
-
-/// What a case can tell an agent, by the keys of the case.
-const EVERYTHING: [&str; 5] = ["threadId", "state", "context", "forwardedProps", "tools"];
 
 /// What adapters reach agents with.
 #[derive(Debug, Clone)]
@@ -84,57 +96,25 @@ impl Kind {
         let known = kinds.into_iter().find(|(known, _)| std::ptr::eq(*known, shape));
         known.map_or(Kind::AgUi, |(_, kind)| kind)
     }
-
-    /// What of a case an agent of this kind is told, by the keys of the case.
-    pub(super) fn hears(self, node: &Node) -> Vec<&'static str> {
-        let said = |names: &[(&'static str, Placeholder)]| {
-            let found = node_placeholders(node);
-            let names = names.iter().filter(|(_, placeholder)| found.contains(placeholder));
-            names.map(|(name, _)| *name).collect::<Vec<_>>()
-        };
-        let id = ("threadId", Placeholder::ConversationId);
-        let all = [
-            id,
-            ("state", Placeholder::State),
-            ("context", Placeholder::Context),
-            ("forwardedProps", Placeholder::ForwardedProps),
-        ];
-        let is_text = matches!(node.get("speaks").map(|speaks| &speaks.value), Some(NodeValue::String(speaks)) if speaks == "text");
-        match self {
-            Kind::AgUi => EVERYTHING.to_vec(),
-            Kind::Command if !is_text => EVERYTHING.to_vec(),
-            Kind::Http | Kind::Command => said(&all),
-            Kind::OpenAi => [said(&[id]), vec!["forwardedProps", "tools"]].concat(),
-            Kind::Embedded => vec!["threadId", "state", "context", "tools"],
-        }
-    }
-}
-
-/// The placeholders in all texts below a node.
-fn node_placeholders(node: &Node) -> Vec<Placeholder> {
-    match &node.value {
-        NodeValue::String(text) => placeholders(text).unwrap_or_default(),
-        NodeValue::List(nodes) => nodes.iter().flat_map(node_placeholders).collect(),
-        NodeValue::Map(entries) => entries.iter().flat_map(|entry| node_placeholders(&entry.value)).collect(),
-        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => Vec::new(),
-    }
 }
 
 impl BoundTarget {
     /// Reads a target whose variables are filled in.
     pub(super) fn read(map: &Map<'_>, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Option<Self> {
         let mut secrets = parts::header_secrets(map);
-        let (target, tools) = match Kind::of(map.shape()) {
+        let kind = Kind::of(map.shape());
+        let carries = Hears::of(kind, map.as_node()).carries();
+        let (target, tools) = match kind {
             Kind::AgUi => {
                 (ag_ui::read(map, mistakes).map(Target::AgUi), client_tools(map, "tools", mistakes))
             }
             Kind::OpenAi => {
                 (openai::read(map, mistakes).map(Target::OpenAi), client_tools(map, "tools", mistakes))
             }
-            Kind::Http => (http::read(map, mistakes).map(Target::Http), Vec::new()),
+            Kind::Http => (http::read(map, carries, mistakes).map(Target::Http), Vec::new()),
             Kind::Command => {
                 let tools = client_tools(map, "tools", mistakes);
-                (command::read(map, around.root, &tools, mistakes).map(Target::Command), tools)
+                (command::read(map, around.root, &tools, carries, mistakes).map(Target::Command), tools)
             }
             Kind::Embedded => {
                 let found = embedded::read(map, around, mistakes);
@@ -171,7 +151,7 @@ impl BoundTarget {
     pub fn for_attempt(mut self, number: usize) -> Self {
         let id = match &mut self.target {
             Target::AgUi(target) => &mut target.thread_id,
-            Target::OpenAi(target) => &mut target.conversation_id,
+            Target::OpenAi(target) => &mut target.given.conversation_id,
             Target::Http(target) => &mut target.given.conversation_id,
             Target::Command(target) => &mut target.given.conversation_id,
             Target::Embedded(target) => &mut target.conversation_id,
@@ -193,19 +173,41 @@ impl BoundTarget {
         }
     }
 
-    /// The address of the target as it may be shown to people.
-    pub fn shown(&self) -> String {
+    /// The target with what the connectors of these names stand for, wherever its options name one of them.
+    #[must_use]
+    pub fn with_connectors(mut self, connectors: BTreeMap<String, Connector>) -> Self {
+        match &mut self.target {
+            Target::OpenAi(target) => openai::with_connectors(target, connectors),
+            Target::Embedded(target) => target.connectors = connectors,
+            // They are told the name.
+            Target::AgUi(_) | Target::Http(_) | Target::Command(_) => {}
+        }
+        self
+    }
+
+    /// The target as it may be shown to people.
+    pub fn shown(&self) -> Shown {
+        let at = |path: String| Shown { id: None, connector: None, shown: path.clone(), path };
         match &self.target {
-            Target::AgUi(target) => without_credentials(&target.endpoint),
+            Target::AgUi(target) => at(without_credentials(&target.endpoint)),
             Target::OpenAi(target) => {
-                format!("{} ({})", without_credentials(&target.endpoint), target.model)
+                let connector = Some(target.model.clone());
+                Shown { connector, ..at(without_credentials(&target.endpoint)) }
             }
             Target::Http(target) => match reqwest::Url::parse(&target.endpoint) {
-                Ok(url) if url.password().is_some() => without_credentials(&url),
-                Ok(_) | Err(_) => target.endpoint.clone(),
+                Ok(url) if url.password().is_some() => at(without_credentials(&url)),
+                Ok(_) | Err(_) => at(target.endpoint.clone()),
             },
-            Target::Command(target) => format!("`{}`", target.command.join(" ")),
-            Target::Embedded(target) => format!("{} (embedded)", target.agent.id),
+            Target::Command(target) => at(format!("`{}`", target.command.join(" "))),
+            Target::Embedded(target) => {
+                let definition = target.agent.definitions.agent(&target.agent.id);
+                Shown {
+                    id: Some(target.agent.id.to_string()),
+                    path: target.path.display().to_string(),
+                    connector: definition.map(|agent| agent.persona.profile.id.to_string()),
+                    shown: format!("{} (embedded)", target.agent.id),
+                }
+            }
         }
     }
 }

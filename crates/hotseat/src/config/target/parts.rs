@@ -3,7 +3,7 @@
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::adapters::template::{Given, placeholders};
+use crate::adapters::template::{Given, Meaningless, Placeholder, references};
 use crate::cases::CaseTarget;
 use hotseat_document::{Diagnostic, Diagnostics, Map, Place, Value, View, nearest};
 
@@ -101,30 +101,54 @@ pub(super) fn given(case: &CaseTarget) -> Given {
         state: case.state.clone(),
         context: case.context.clone(),
         forwarded_props: case.forwarded_props.clone(),
+        identity: case.identity.clone(),
     }
 }
 
-/// Complains of names in double braces that are no placeholders, in all texts below a node.
-pub(super) fn check_placeholders(view: View<'_>, mistakes: &mut Diagnostics) {
+/// Complains of names in double braces that are no placeholders, or none that can stand here, in all texts below a
+/// node.
+pub(super) fn check_placeholders(view: View<'_>, refused: &[Placeholder], mistakes: &mut Diagnostics) {
     match &view.node.value {
         Value::String(text) => {
-            if let Err(name) = placeholders(text) {
-                let all = crate::adapters::template::Placeholder::ALL.map(|(name, _)| name);
-                let help = match nearest(name, all) {
-                    Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
-                    None => format!("there are {}", all.map(|name| format!("`{{{{{name}}}}}`")).join(", ")),
-                };
-                let mistake = Diagnostic::new(format!("`{{{{{name}}}}}` is no placeholder"));
-                mistakes.push(mistake.at(view.place()).help(help));
+            if let Err(mistake) = references_but(text, refused) {
+                mistakes.push(mistake.at(view.place()));
             }
         }
         Value::List(_) => {
-            view.list().into_iter().flatten().for_each(|item| check_placeholders(item, mistakes));
+            view.list().into_iter().flatten().for_each(|item| check_placeholders(item, refused, mistakes));
         }
         Value::Map(_) => {
             let entries = view.entries().into_iter().flatten();
-            entries.for_each(|(_, _, value)| check_placeholders(value, mistakes));
+            entries.for_each(|(_, _, value)| check_placeholders(value, refused, mistakes));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn references_but(text: &str, refused: &[Placeholder]) -> Result<(), Diagnostic> {
+    let all = || Placeholder::ALL.into_iter().filter(|(_, known)| !refused.contains(known));
+    let known = || all().map(|(name, _)| format!("`{{{{{name}}}}}`")).collect::<Vec<_>>().join(", ");
+    match references(text) {
+        Ok(found) => match found.iter().find(|reference| refused.contains(&reference.to)) {
+            None => Ok(()),
+            Some(reference) => {
+                let name = Placeholder::ALL.into_iter().find(|(_, to)| *to == reference.to);
+                let name = name.map_or("", |(name, _)| name);
+                let message = format!("`{{{{{name}}}}}` stands for nothing here");
+                Err(Diagnostic::new(message).help(format!("here can stand {}", known())))
+            }
+        },
+        Err(Meaningless::Name(name)) => {
+            let help = match nearest(name, all().map(|(name, _)| name)) {
+                Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
+                None => format!("there are {}", known()),
+            };
+            Err(Diagnostic::new(format!("`{{{{{name}}}}}` is no placeholder")).help(help))
+        }
+        Err(Meaningless::Member(name)) => {
+            let message = format!("`{{{{{name}}}}}` stands for a word or a number, which has no members");
+            let help = "members can be named of objects and lists, for instance `{{options.connector}}`";
+            Err(Diagnostic::new(message).help(help))
+        }
     }
 }

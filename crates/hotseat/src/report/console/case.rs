@@ -1,0 +1,231 @@
+//! One case: a line, and a tree where there is more to see than how it ended.
+
+use std::fmt::Write as _;
+
+use hotseat_trace::Status;
+
+use super::attempts;
+use super::failure;
+use super::look::{Look, Tone};
+use super::tree::{TOOK, Tree};
+use super::turn::Detail;
+use crate::report::words::{columns, count, duration, one_line, preview};
+use crate::run::{Attempt, Mode, Outcome, Setting};
+
+/// A preview that has less room than this tells nothing.
+const SHORTEST_PREVIEW: usize = 12;
+
+/// A case that was shown.
+pub(super) struct Shown {
+    pub text: String,
+    /// Whether it takes several lines, which stand apart from other cases.
+    pub is_tree: bool,
+}
+
+/// How much of a case is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// How it ended.
+    Line,
+    /// The conversation as well.
+    Tree(Detail),
+}
+
+/// A case that has ended. In a run of a few cases the conversations of those that passed are shown, too, where they
+/// have several turns.
+pub(super) fn case(look: &Look, outcome: &Outcome, setting: &Setting, few: bool) -> Shown {
+    if let Some(stability) = &outcome.stability {
+        return attempts::repeated(look, outcome, stability);
+    }
+    let attempt = outcome.telling();
+    let mode = attempt.mode();
+    let verdict = &attempt.verdict;
+    let held = !attempt.conversation.turns.is_empty();
+    let extent = match verdict.status {
+        Status::Failed if held => Extent::Tree(Detail::Whole),
+        Status::Passed | Status::Skipped if held && look.verbose => Extent::Tree(Detail::Whole),
+        Status::Skipped if held => Extent::Tree(Detail::Gist),
+        Status::Passed if held && few && mode != Mode::Standard => Extent::Tree(Detail::Gist),
+        Status::Passed | Status::Failed | Status::Skipped => Extent::Line,
+    };
+    let before = attempts::before(look, outcome);
+    let mut text = headline(look, outcome, setting, extent == Extent::Line || mode == Mode::Standard);
+    text.push_str(&before);
+    match extent {
+        Extent::Tree(detail) => conversation(look, attempt, detail, &mut text),
+        Extent::Line => {
+            if let Some(failure) = &verdict.failure {
+                failure::reason(look, failure, attempt, &mut text);
+            }
+        }
+    }
+    Shown { is_tree: extent != Extent::Line || verdict.failure.is_some() || !before.is_empty(), text }
+}
+
+/// A conversation as a tree, with what it came to below it.
+pub(super) fn conversation(look: &Look, attempt: &Attempt, detail: Detail, text: &mut String) {
+    let (mode, verdict) = (attempt.mode(), &attempt.verdict);
+    let skipped = verdict.status == Status::Skipped;
+    if !attempt.conversation.turns.is_empty() {
+        match mode {
+            Mode::Standard => {
+                Tree::new(look, attempt, detail, true).single_turn(text);
+                if verdict.failure.is_none() && !skipped {
+                    let _ = writeln!(text, "  └─ {}", look.paint(Tone::Quiet, &holds(attempt)));
+                }
+            }
+            Mode::MultiTurn | Mode::Dynamic => {
+                let tree = Tree::new(look, attempt, detail, skipped);
+                match mode {
+                    Mode::Dynamic => tree.dynamic(text),
+                    Mode::Standard | Mode::MultiTurn => tree.multi_turn(text),
+                }
+                if !skipped {
+                    let (word, tone) = word(verdict.status);
+                    let note = look.paint(Tone::Quiet, &ending(attempt, mode));
+                    let _ = writeln!(text, "  {} {note}", look.paint(tone, word));
+                }
+            }
+        }
+        if skipped {
+            Tree::new(look, attempt, Detail::Gist, false).without_input(text);
+        }
+    }
+    if let Some(failure) = &verdict.failure {
+        failure::reason(look, failure, attempt, text);
+    }
+}
+
+/// The line that every case has: which case it is and, if it `ends` there, how it ended.
+fn headline(look: &Look, outcome: &Outcome, setting: &Setting, ends: bool) -> String {
+    let attempt = outcome.telling();
+    let (case, mode) = (&attempt.selected.case, attempt.mode());
+    let (word, tone) = word(attempt.verdict.status);
+    let turns = match (mode, setting.simulator_of(case)) {
+        (Mode::MultiTurn, Some(simulator)) => format!(" (simulator: {})", one_line(&simulator, 40)),
+        (Mode::MultiTurn, None) => format!(" ({})", count(case.turns.len(), "turn")),
+        (Mode::Standard | Mode::Dynamic, _) => String::new(),
+    };
+    let turns = if ends { turns } else { turns + &tries(outcome) };
+    let marker = "► ";
+    let mut taken = columns(marker) + columns(&turns);
+    let mut note = String::new();
+    if ends {
+        taken += 1 + columns(word) + 1;
+        note = match (attempt.verdict.status, &attempt.verdict.skip_reason) {
+            (Status::Skipped, Some(reason)) => {
+                // The name gives way to the reason, but not to all of a long one.
+                let room = look.left(taken);
+                let reason = one_line(
+                    reason,
+                    room.saturating_sub(columns(&label(&case.id, &case.name, case.named)).min(room / 2)),
+                );
+                taken += columns(&reason);
+                reason
+            }
+            _ => {
+                let mut rest = rest(attempt, mode);
+                rest.push_str(&tries(outcome));
+                taken += TOOK + columns(&rest);
+                format!("({}){rest}", duration(attempt.duration))
+            }
+        };
+    }
+    let name = name(look, attempt, mode, look.left(taken));
+    let turns = look.paint(Tone::Quiet, &turns);
+    match ends {
+        true => {
+            let (word, note) = (look.paint(tone, word), look.paint(Tone::Quiet, &note));
+            format!("{marker}{name}{turns} {word} {note}\n")
+        }
+        false => format!("{marker}{name}{turns}\n"),
+    }
+}
+
+/// What a case is called: `[id] name`, each only where it is written.
+pub(super) fn label(id: &str, name: &str, named: bool) -> String {
+    match named {
+        true if id == name => name.to_string(),
+        true => format!("[{id}] {name}"),
+        false => format!("[{id}]"),
+    }
+}
+
+/// What a case is called and, where it is all in one question, how that begins.
+pub(super) fn name(look: &Look, attempt: &Attempt, mode: Mode, room: usize) -> String {
+    let case = &attempt.selected.case;
+    let label = one_line(&label(&case.id, &case.name, case.named), room);
+    // What was never said is not shown: secrets are taken out of what is said when it is recorded.
+    let said = match (mode, attempt.conversation.turns.first()) {
+        (Mode::Standard, Some(turn)) => turn.user.as_deref(),
+        (Mode::Standard, None) | (Mode::MultiTurn | Mode::Dynamic, _) => None,
+    };
+    let between = if case.named { " · " } else { " " };
+    let room = room.saturating_sub(columns(&label) + columns(between));
+    let Some(said) = said.filter(|said| !said.trim().is_empty() && room >= SHORTEST_PREVIEW) else {
+        return label;
+    };
+    let preview = preview(said, room);
+    match case.named {
+        true => format!("{label}{}", look.paint(Tone::Quiet, &format!("{between}{preview}"))),
+        false => format!("{label}{between}{preview}"),
+    }
+}
+
+/// What is said of a case that was tried again.
+fn tries(outcome: &Outcome) -> String {
+    match outcome.attempts.len() {
+        1 => String::new(),
+        n if outcome.is_flaky() => format!(" - flaky, attempt {n}"),
+        n => format!(" - attempt {n}"),
+    }
+}
+
+pub(super) fn word(status: Status) -> (&'static str, Tone) {
+    match status {
+        Status::Passed => ("PASSED", Tone::Good),
+        Status::Failed => ("FAILED", Tone::Bad),
+        Status::Skipped => ("SKIPPED", Tone::Skipped),
+    }
+}
+
+/// What follows the duration on the line of a case.
+fn rest(attempt: &Attempt, mode: Mode) -> String {
+    let turns = count(attempt.conversation.turns.len(), "turn");
+    match (mode, checkpoints(attempt)) {
+        (Mode::Dynamic, Some(reached)) => format!(" - {turns}, {reached}"),
+        (Mode::Dynamic, None) => format!(" - {turns}"),
+        (Mode::Standard | Mode::MultiTurn, Some(reached)) => format!(" - {reached}"),
+        (Mode::Standard | Mode::MultiTurn, None) => String::new(),
+    }
+}
+
+/// What follows the verdict below a tree.
+fn ending(attempt: &Attempt, mode: Mode) -> String {
+    let turns = count(attempt.conversation.turns.len(), "turn");
+    let hard = attempt.checks.iter().filter(|checked| checked.check.is_hard()).count();
+    let mut parts = vec![turns];
+    parts.extend(checkpoints(attempt));
+    if mode == Mode::MultiTurn {
+        let nothing = hard == 0 && attempt.checkpoints.is_empty();
+        parts.extend((hard > 0).then(|| count(hard, "check")));
+        parts.extend(nothing.then(|| "nothing was asserted".to_string()));
+    }
+    format!("({}) - {}", duration(attempt.duration), parts.join(", "))
+}
+
+/// `2/3 checkpoints`: those that were reached, and all.
+fn checkpoints(attempt: &Attempt) -> Option<String> {
+    let reached = attempt.checkpoints.iter().filter(|reached| reached.at.is_some()).count();
+    let all = attempt.checkpoints.len();
+    (all > 0).then(|| format!("{reached}/{all} checkpoints"))
+}
+
+fn holds(attempt: &Attempt) -> String {
+    match attempt.checks.iter().filter(|checked| checked.check.is_hard()).count() {
+        0 if attempt.checkpoints.is_empty() => "nothing was asserted".to_string(),
+        0 => "the checkpoints are reached".to_string(),
+        1 => "1 check holds".to_string(),
+        n => format!("{n} checks hold"),
+    }
+}

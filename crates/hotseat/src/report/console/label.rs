@@ -1,0 +1,104 @@
+//! Checks in a few words, as they stand in a tree. What stands below a failure is longer.
+
+use serde_json::Value;
+
+use crate::checks::{Check, CheckKind};
+use crate::session::{Checked, Reached};
+
+/// A check: in the words in which it is written where it is an assertion of its own, otherwise in a sentence.
+pub(super) fn check(checked: &Checked) -> String {
+    let typed = checked.check.written.as_deref().and_then(typed);
+    match typed {
+        Some(label) if checked.check.negated => format!("not: {label}"),
+        Some(label) => label,
+        None => checked.verdict.expected.clone(),
+    }
+}
+
+/// `contains "submitted"`, `$.expense.status = "submitted"`, `tool_called "create_expense"`.
+fn typed(written: &Value) -> Option<String> {
+    let kind = written.get("type")?.as_str()?;
+    let path = written.get("path").and_then(Value::as_str);
+    let text = |key: &str| written.get(key).map(Value::to_string);
+    match kind {
+        "contains" | "not_contains" | "equals" => Some(format!("{kind} {}", text("value")?)),
+        "regex" => Some(format!("regex /{}/", written.get("pattern")?.as_str()?)),
+        "json_path" => Some(match text("value") {
+            Some(value) => format!("{} = {value}", path?),
+            None => path?.to_string(),
+        }),
+        "type" => Some(match path {
+            Some(path) => format!("type {path} = {}", text("value")?),
+            None => format!("type {}", text("value")?),
+        }),
+        "tool_called" => {
+            // A name, a list of them, or a mapping with a name and arguments.
+            let value = written.get("value");
+            let name = written.get("name").or_else(|| value?.get("name")).or(value)?;
+            let arguments = written.get("arguments").or_else(|| value?.get("arguments"));
+            let arguments =
+                arguments.map_or_else(String::new, |arguments| format!(" with arguments {arguments}"));
+            Some(format!("tool_called {name}{arguments}"))
+        }
+        "tool_result" => {
+            let value = written.get("value");
+            let part = |key: &str| written.get(key).or_else(|| value?.get(key));
+            let result = part("result").map_or_else(String::new, |result| format!(" = {result}"));
+            Some(format!("tool_result {}{result}", part("tool")?))
+        }
+        // What has more parts than a few words can hold says so in a sentence.
+        _ => None,
+    }
+}
+
+/// A checkpoint, and the tool that it waits for.
+pub(super) fn checkpoint(reached: &Reached) -> String {
+    let checkpoint = &reached.checkpoint;
+    match checkpoint.checks.iter().find_map(tool) {
+        Some(tool) => format!("checkpoint: {} (tool: {tool})", checkpoint.id),
+        None => format!("checkpoint: {}", checkpoint.id),
+    }
+}
+
+/// The tool whose call a check asks for.
+fn tool(check: &Check) -> Option<&str> {
+    match &check.kind {
+        CheckKind::ToolCalled(called) if !check.negated => called.names.first().map(String::as_str),
+        CheckKind::ToolCount(count) if !check.negated && count.count.min > 0 => Some(&count.calls.name),
+        CheckKind::ToolResult(result) if !check.negated => Some(&result.name),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn assertions_are_called_as_they_are_written() {
+        for (written, label) in [
+            (json!({"type": "contains", "value": "type of expense"}), r#"contains "type of expense""#),
+            (json!({"type": "equals", "value": {"a": 1}}), r#"equals {"a":1}"#),
+            (json!({"type": "regex", "pattern": "^a"}), "regex /^a/"),
+            (
+                json!({"type": "json_path", "path": "$.expense.status", "value": "submitted"}),
+                r#"$.expense.status = "submitted""#,
+            ),
+            (json!({"type": "json_path", "path": "$.expense"}), "$.expense"),
+            (json!({"type": "type", "value": "object"}), r#"type "object""#),
+            (json!({"type": "type", "path": "$.n", "value": "number"}), r#"type $.n = "number""#),
+            (json!({"type": "tool_called", "name": "a"}), r#"tool_called "a""#),
+            (json!({"type": "tool_called", "value": ["a", "b"]}), r#"tool_called ["a","b"]"#),
+            (
+                json!({"type": "tool_called", "value": {"name": "a", "arguments": {"n": 1}}}),
+                r#"tool_called "a" with arguments {"n":1}"#,
+            ),
+            (json!({"type": "tool_result", "tool": "a", "result": "ok"}), r#"tool_result "a" = "ok""#),
+            (json!({"type": "tool_result", "value": {"tool": "a"}}), r#"tool_result "a""#),
+        ] {
+            assert_eq!(typed(&written).as_deref(), Some(label));
+        }
+        assert_eq!(typed(&json!({"type": "schema", "schema": {}})), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! The end of a run: which cases failed, the counts, what to do next, and the banner.
+
+use std::fmt::Write as _;
+
+use hotseat_trace::FailureKind;
+
+use super::frame::{agents, closing, section};
+use super::look::{Look, Tone};
+use crate::report::failures::{Failed, Failures};
+use crate::report::words::{columns, count, duration, one_line, wrap};
+use crate::run::{Setting, Summary};
+
+/// What was said and done in all cases together.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    /// How many conversations were begun.
+    pub held: usize,
+    /// How many turns they have.
+    pub turns: usize,
+    /// How long they took, one behind the other.
+    pub took: std::time::Duration,
+}
+
+/// The list of failed cases. A single case needs none: it stands right above.
+pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) -> String {
+    let mut out = String::new();
+    if failures.count == 0 || summary.total == 1 {
+        return out;
+    }
+    out.push_str(&section(look, "Failed Tests"));
+    let count = failures.count;
+    let first = failures.first();
+    for failed in first {
+        let _ = writeln!(out, "{}", line(look, failed));
+    }
+    if count > first.len() {
+        let _ = writeln!(out, "  … and {} more", count - first.len());
+    }
+    out.push('\n');
+    out
+}
+
+/// A failed case with its place, which stands below it where there is no room beside it.
+fn line(look: &Look, failed: &Failed) -> String {
+    let place = one_line(&failed.place, 4000);
+    let note = match failed.kind {
+        FailureKind::Assertion => format!("({place})"),
+        kind => format!("({place}, {})", kind.name()),
+    };
+    let head = "  ✗ ";
+    let label = super::case::label(&failed.id, &failed.name, failed.named);
+    let beside = columns(head) + columns(&label) + 1 + columns(&note) <= look.width;
+    let label = one_line(&label, look.left(columns(head)));
+    let between = if beside { " " } else { "\n    " };
+    let (mark, note) = (look.paint(Tone::Bad, head), look.paint(Tone::Quiet, &note));
+    format!("{mark}{label}{between}{note}")
+}
+
+/// The counts, and where the reports are.
+pub(super) fn counts(
+    look: &Look,
+    setting: &Setting,
+    summary: &Summary,
+    totals: &Totals,
+    outputs: &[&str],
+) -> String {
+    let mut out = section(look, "Summary");
+    let mut row = |name: &str, value: &str, tone: Option<Tone>| {
+        let head = format!("  {name:<10} ");
+        let room = look.left(columns(&head));
+        let lines = wrap(&one_line(value, 1000), room, room);
+        let lines: Vec<String> =
+            lines.iter().map(|line| tone.map_or(line.clone(), |tone| look.paint(tone, line))).collect();
+        let _ = writeln!(out, "{head}{}", lines.join(&format!("\n{}", " ".repeat(columns(&head)))));
+    };
+    row("Agent:", &agents(setting), None);
+    let connectors = setting.connectors();
+    if !connectors.is_empty() {
+        row("Connector:", &connectors.join(", "), None);
+    }
+    let simulators = setting.simulators();
+    if !simulators.is_empty() {
+        row("Simulator:", &simulators.join(", "), None);
+    }
+    let some = |n: usize, tone: Tone| (n > 0).then_some(tone);
+    row("Total:", &summary.total.to_string(), None);
+    row("Passed:", &summary.passed.to_string(), some(summary.passed, Tone::Good));
+    if summary.flaky > 0 {
+        row("  Flaky:", &summary.flaky.to_string(), Some(Tone::Skipped));
+    }
+    row("Failed:", &summary.failed.to_string(), some(summary.failed, Tone::Bad));
+    for (name, n) in [("  Errors:", summary.errors), ("  Timeouts:", summary.timeouts)] {
+        if n > 0 {
+            row(name, &n.to_string(), Some(Tone::Bad));
+        }
+    }
+    if summary.skipped > 0 {
+        let (words, tone) = match summary.fail_on_skip && summary.unasked_skips > 0 {
+            true => (
+                format!("{} ({} fail the run: --fail-on-skip)", summary.skipped, summary.unasked_skips),
+                Tone::Bad,
+            ),
+            false => (summary.skipped.to_string(), Tone::Skipped),
+        };
+        row("Skipped:", &words, Some(tone));
+    }
+    let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), |rate| format!("{rate:.1}%"));
+    row("Pass Rate:", &rate, None);
+    let mut took = duration(summary.duration);
+    let ran = u32::try_from(summary.passed + summary.failed).unwrap_or(u32::MAX);
+    if setting.at_once() > 1 && ran > 1 {
+        let effective = duration(summary.duration / ran);
+        let _ = write!(took, " (effective: {effective}/test with {} parallel)", setting.at_once());
+    }
+    row("Duration:", &took, None);
+    if (setting.modes.multi_turn || setting.modes.dynamic) && totals.held > 0 {
+        let average = totals.turns as f64 / totals.held as f64;
+        let _ = writeln!(out, "\n  Total turns:    {}", totals.turns);
+        let _ = writeln!(out, "  Avg turns/test: {average:.1}");
+        let _ = writeln!(out, "  Total time:     {}", duration(totals.took));
+    }
+    if !outputs.is_empty() {
+        out.push('\n');
+    }
+    for output in outputs {
+        let _ = writeln!(out, "  Output: {}", one_line(output, 4000));
+    }
+    out.push('\n');
+    out
+}
+
+/// What to do next.
+pub(super) fn suggestion(look: &Look, words: &str) -> String {
+    let head = "  Next: ";
+    let room = look.left(columns(head));
+    let lines = wrap(&one_line(words, 1000), room, room);
+    format!(
+        "{}{}\n\n",
+        look.paint(Tone::Strong, head),
+        lines.join(&format!("\n{}", " ".repeat(columns(head))))
+    )
+}
+
+/// The last word.
+pub(super) fn verdict(look: &Look, summary: &Summary) -> String {
+    let (words, tone) = match (summary.has_failed(), summary.interrupted) {
+        (true, false) => ("❌ TESTS FAILED".to_string(), Tone::Bad),
+        (true, true) => ("❌ TESTS FAILED, INTERRUPTED".to_string(), Tone::Bad),
+        (false, true) => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),
+        (false, false) => match summary {
+            Summary { passed: 0, .. } => ("⚠ NO TEST RAN".to_string(), Tone::Skipped),
+            Summary { skipped: 0, .. } => ("✨ ALL TESTS PASSED ✨".to_string(), Tone::Good),
+            Summary { skipped, .. } => (format!("✨ ALL TESTS PASSED ✨ ({skipped} skipped)"), Tone::Good),
+        },
+    };
+    closing(look, tone, &words)
+}
+
+/// Cases that were never begun, all for one reason.
+pub(super) fn not_run(look: &Look, n: usize, why: &str) -> String {
+    let (cases, skipped) = (count(n, "case"), look.paint(Tone::Skipped, "SKIPPED"));
+    let why = one_line(why, look.left(columns(&cases) + 11));
+    format!("► {cases} {skipped} {}\n", look.paint(Tone::Quiet, &why))
+}

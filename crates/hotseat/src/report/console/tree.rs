@@ -1,0 +1,217 @@
+//! Conversations as trees: turn by turn with what was asserted of each, or turn by turn with the checkpoints that were
+//! reached.
+
+use std::fmt::Write as _;
+
+use hotseat_trace::Turn;
+
+use super::label;
+use super::look::{Look, Tone};
+use super::turn::{Detail, Line, attached, doings, goal, passed, source};
+use crate::report::words::{columns, duration, one_line};
+use crate::run::Attempt;
+use crate::session::{Checked, MORE_INPUT, NO_NEXT_TURN};
+
+/// How many columns are kept for a duration, so that texts beside it are cut alike whatever it is.
+pub(super) const TOOK: usize = "(1000.0m)".len();
+
+/// What stands before a branch of a tree.
+const FORK: &str = "  ├─ ";
+const END: &str = "  └─ ";
+/// What stands before what belongs to a branch.
+const TRUNK: &str = "  │  ";
+const NO_TRUNK: &str = "     ";
+
+/// What a tree shows of a conversation, and what comes below it.
+pub(super) struct Tree<'a> {
+    look: &'a Look,
+    attempt: &'a Attempt,
+    detail: Detail,
+    /// Whether something stands below the turns that the tree goes on with.
+    goes_on: bool,
+}
+
+/// A branch: what stands before it, and before what belongs to it.
+#[derive(Clone, Copy)]
+struct Branch {
+    head: &'static str,
+    below: &'static str,
+}
+
+impl Branch {
+    fn new(is_last: bool) -> Self {
+        match is_last {
+            true => Branch { head: END, below: NO_TRUNK },
+            false => Branch { head: FORK, below: TRUNK },
+        }
+    }
+}
+
+impl<'a> Tree<'a> {
+    /// The tree of an attempt. `goes_on` says that more branches follow below it.
+    pub(super) fn new(look: &'a Look, attempt: &'a Attempt, detail: Detail, goes_on: bool) -> Self {
+        Tree { look, attempt, detail, goes_on }
+    }
+
+    /// One turn and what is asserted of it.
+    pub(super) fn single_turn(&self, out: &mut String) {
+        let turns = &self.attempt.conversation.turns;
+        for turn in turns {
+            self.turn_with_checks(turn, Branch::new(!self.goes_on), |_| true, out);
+        }
+    }
+
+    /// Turn by turn, with what is asserted of each, and what is asserted of all.
+    pub(super) fn multi_turn(&self, out: &mut String) {
+        let turns = &self.attempt.conversation.turns;
+        let of_all = self.of_all();
+        for turn in turns {
+            let is_last = turn.number == turns.len() && of_all.is_empty() && !self.goes_on;
+            let branch = Branch::new(is_last);
+            let own = |checked: &Checked| checked.turn == Some(turn.number);
+            let more = self.turn_with_checks(turn, branch, own, out);
+            if more && !is_last {
+                let _ = writeln!(out, "{}", TRUNK.trim_end());
+            }
+        }
+        self.final_assertions(&of_all, out);
+    }
+
+    /// Turn by turn, with the checkpoints that were reached.
+    pub(super) fn dynamic(&self, out: &mut String) {
+        let turns = &self.attempt.conversation.turns;
+        let of_all = self.of_all();
+        for turn in turns {
+            let branch = Branch::new(turn.number == turns.len() && of_all.is_empty() && !self.goes_on);
+            self.turn_with_answer(turn, branch, out);
+            let mut below = Vec::new();
+            if self.detail == Detail::Whole {
+                below.extend(doings(turn, self.detail, true));
+                let own = self.attempt.checks.iter().filter(|checked| checked.turn == Some(turn.number));
+                below.extend(own.map(check));
+            }
+            below.extend(self.reached(turn));
+            let last = below.len().saturating_sub(1);
+            for (place, line) in below.iter().enumerate() {
+                let twig = if place == last { "└─ " } else { "├─ " };
+                self.line(&format!("{}{twig}", branch.below), line, out);
+            }
+        }
+        self.final_assertions(&of_all, out);
+    }
+
+    /// The end of a conversation that could not go on because nobody answers the agent.
+    pub(super) fn without_input(&self, out: &mut String) {
+        let turns = &self.attempt.conversation.turns;
+        let skipped = self.look.paint(Tone::Skipped, "SKIPPED");
+        let _ = writeln!(out, "{FORK}Turn {}: {skipped}", turns.len() + 1);
+        let asked = turns.last().and_then(Turn::answer).unwrap_or_default();
+        let reason = self.attempt.verdict.skip_reason.as_deref().unwrap_or_default();
+        let mut lines = vec![format!("Reason: {reason}"), format!("Agent asked: \"{asked}\"")];
+        lines.extend(reason.starts_with(NO_NEXT_TURN).then(|| format!("Hint: {MORE_INPUT}")));
+        for words in lines {
+            self.line(&format!("{TRUNK}  "), &Line::plain(words), out);
+        }
+        let _ = writeln!(out, "{}\n{END}Result: {skipped}", TRUNK.trim_end());
+    }
+
+    /// A turn with its verdict, what happened in it, and the checks that fit. Says whether anything stands below it.
+    fn turn_with_checks(
+        &self,
+        turn: &Turn,
+        branch: Branch,
+        fits: impl Fn(&Checked) -> bool,
+        out: &mut String,
+    ) -> bool {
+        let (verdict, tone) = match passed(turn, self.attempt) {
+            true => ("PASSED", Tone::Good),
+            false => ("FAILED", Tone::Bad),
+        };
+        let (source, attached) = (source(turn, self.attempt), one_line(&attached(turn), 60));
+        let head = format!("{}Turn {}: {source}", branch.head, turn.number);
+        let taken = columns(&head) + columns(&attached) + columns("\"\" →  ") + columns(verdict) + TOOK;
+        let said = one_line(turn.user.as_deref().unwrap_or_default(), self.look.left(taken));
+        let (verdict, took) = (self.look.paint(tone, verdict), self.took(turn));
+        let _ = writeln!(out, "{head}\"{said}\"{attached} → {verdict} {took}");
+
+        let margin = format!("{}  ", branch.below);
+        let before = out.len();
+        let shown = |checked: &&Checked| self.detail == Detail::Whole || checked.check.is_hard();
+        let checks = self.attempt.checks.iter().filter(|checked| fits(checked)).filter(shown).map(check);
+        let lines = doings(turn, self.detail, false).into_iter().chain(checks);
+        for line in lines.chain(self.reached(turn)) {
+            self.line(&margin, &line, out);
+        }
+        out.len() > before
+    }
+
+    /// A turn as what was said and what was answered.
+    fn turn_with_answer(&self, turn: &Turn, branch: Branch, out: &mut String) {
+        let (source, attached) = (source(turn, self.attempt), one_line(&attached(turn), 60));
+        let head = format!("{}Turn {}: {source}", branch.head, turn.number);
+        let room = self.look.left(columns(&head) + columns(&attached) + columns("\"\" → \"\""));
+        let answer = turn.answer().unwrap_or_default();
+        // What one of them does not need the other one has.
+        let input = turn.user.as_deref().unwrap_or_default();
+        let for_input = (room / 2).max(room.saturating_sub(columns(&one_line(answer, room))));
+        let said = one_line(input, for_input);
+        let answer = match turn.answer() {
+            Some(answer) => format!("\"{}\"", one_line(answer, room.saturating_sub(columns(&said)))),
+            None if passed(turn, self.attempt) => self.look.paint(Tone::Quiet, "nothing"),
+            None => self.look.paint(Tone::Bad, "FAILED"),
+        };
+        let _ = writeln!(out, "{head}\"{said}\"{attached} → {answer}");
+    }
+
+    /// What is asserted of the whole conversation, as the last branch.
+    fn final_assertions(&self, of_all: &[&Checked], out: &mut String) {
+        if of_all.is_empty() {
+            return;
+        }
+        let branch = Branch::new(!self.goes_on);
+        let verdict = match of_all.iter().any(|checked| checked.fails()) {
+            false => self.look.paint(Tone::Good, "PASSED"),
+            true => self.look.paint(Tone::Bad, "FAILED"),
+        };
+        let _ = writeln!(out, "{}Final Assertions: {verdict}", branch.head);
+        for checked in of_all {
+            self.line(branch.below, &check(checked), out);
+        }
+    }
+
+    /// The checks of the whole conversation; those that are only measured where everything is shown.
+    fn of_all(&self) -> Vec<&'a Checked> {
+        let all = self.attempt.checks.iter().filter(|checked| checked.turn.is_none());
+        all.filter(|checked| self.detail == Detail::Whole || checked.check.is_hard()).collect()
+    }
+
+    /// The checkpoints that were reached in a turn, and whether the simulated user had what it wanted behind it.
+    fn reached(&self, turn: &Turn) -> Vec<Line> {
+        let reached = self.attempt.checkpoints.iter().filter(|reached| reached.at == Some(turn.number));
+        let reached = reached.map(|reached| Line::marked("✓", Tone::Good, label::checkpoint(reached)));
+        reached.chain(goal(turn)).collect()
+    }
+
+    fn took(&self, turn: &Turn) -> String {
+        self.look.paint(Tone::Quiet, &format!("({})", duration(turn.duration())))
+    }
+
+    /// A line of at most the width that there is.
+    fn line(&self, margin: &str, line: &Line, out: &mut String) {
+        let mark = line.mark.map_or_else(String::new, |(mark, tone)| self.look.paint(tone, mark) + " ");
+        let taken = columns(margin) + line.mark.map_or(0, |(mark, _)| columns(mark) + 1);
+        let words = one_line(&line.words, self.look.left(taken));
+        let words = line.tone.map_or(words.clone(), |tone| self.look.paint(tone, &words));
+        let _ = writeln!(out, "{margin}{mark}{words}");
+    }
+}
+
+fn check(checked: &Checked) -> Line {
+    let (mark, tone) = match (checked.verdict.passed, checked.check.is_hard()) {
+        (true, _) => ("✓", Tone::Good),
+        (false, true) => ("✗", Tone::Bad),
+        (false, false) => ("○", Tone::Quiet),
+    };
+    let measured = if checked.check.is_hard() { "" } else { "(measured only) " };
+    Line::marked(mark, tone, format!("{measured}{}", label::check(checked)))
+}

@@ -1,0 +1,145 @@
+//! What a run is carried out with, as reports tell it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Modes, Options, Outside, Plan};
+use crate::cases::Case;
+use crate::checks::Reference;
+use crate::config::Agent;
+
+/// What a run is carried out with.
+#[derive(Debug)]
+pub struct Setting {
+    agents: Vec<(Arc<Agent>, Tested)>,
+    /// The suites, as they are shown to people.
+    pub inputs: Vec<Arc<str>>,
+    /// How many cases they hold.
+    pub total: usize,
+    /// How many of them are selected.
+    pub selected: usize,
+    /// Which kinds of conversations there are.
+    pub modes: Modes,
+    /// Who simulates users where the case does not say.
+    simulator: Option<Reference>,
+    /// How long all turns of a case may take where the case does not say so.
+    pub case_timeout: Option<Duration>,
+    /// How long a turn may take where it does not say so; none where agents differ in it.
+    pub turn_timeout: Option<Duration>,
+    /// What was chosen for this run.
+    pub choices: Choices,
+}
+
+/// What was chosen for a run, on the command line or in the project file.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// How the run is carried out.
+    pub options: Options,
+    /// Whether somebody asked for so many conversations at once.
+    pub parallel_asked: bool,
+    /// The pattern that ids or names fit.
+    pub run: Option<String>,
+    /// The agent that is tested whatever the project file says.
+    pub agent: Option<String>,
+    /// The report files, as they are shown to people.
+    pub outputs: Vec<String>,
+}
+
+/// An agent that is tested, as it may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tested {
+    /// Its name in the project, its own id, or its address: the first of them that it has.
+    pub id: String,
+    /// Its address, command or file; none where it differs from case to case.
+    pub path: Option<String>,
+    /// The language model that it is said to speak with.
+    pub connector: Option<String>,
+    /// A few words for people.
+    pub shown: String,
+}
+
+impl Setting {
+    /// The setting of a run.
+    pub fn new(plan: &Plan, outside: &Outside, choices: Choices) -> Self {
+        let agents: Vec<_> = plan.agents().map(|agent| (agent.clone(), Tested::of(agent, outside))).collect();
+        let mut limits = agents.iter().map(|(agent, _)| agent.timeouts.turn);
+        let first = limits.next();
+        Setting {
+            inputs: plan.suites().map(|suite| suite.shown.clone()).collect(),
+            total: plan.total,
+            selected: plan.selected,
+            modes: plan.modes.clone(),
+            simulator: outside.project.simulator.clone(),
+            case_timeout: outside.case_timeout,
+            turn_timeout: first.filter(|first| limits.all(|limit| limit == *first)),
+            choices,
+            agents,
+        }
+    }
+
+    /// The agents that are tested, in the order of the suites.
+    pub fn agents(&self) -> impl ExactSizeIterator<Item = &Tested> {
+        self.agents.iter().map(|(_, tested)| tested)
+    }
+
+    /// How an agent may be shown.
+    pub fn tested(&self, agent: &Arc<Agent>) -> Option<&Tested> {
+        self.agents.iter().find(|(known, _)| Arc::ptr_eq(known, agent)).map(|(_, tested)| tested)
+    }
+
+    /// The simulated users, as they are shown to people.
+    pub fn simulators(&self) -> Vec<String> {
+        let mut all: Vec<String> =
+            self.modes.simulators.iter().map(|reference| self.shown(reference.as_ref())).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The simulated user of a case, as it is shown to people.
+    pub fn simulator_of(&self, case: &Case) -> Option<String> {
+        case.simulator.as_ref().map(|simulator| self.shown(simulator.reference.as_ref()))
+    }
+
+    /// A helper: an agent by its name alone.
+    fn shown(&self, reference: Option<&Reference>) -> String {
+        match reference.or(self.simulator.as_ref()) {
+            Some(Reference::Agent(id)) => id.clone(),
+            Some(other) => other.to_string(),
+            None => "simulator".to_string(),
+        }
+    }
+
+    /// How many conversations are really held at once.
+    pub fn at_once(&self) -> usize {
+        match self.choices.parallel_asked {
+            true => self.choices.options.parallel,
+            false => self.choices.options.parallel.min(self.selected * self.choices.options.runs),
+        }
+    }
+
+    /// The connectors of the agents, each once.
+    pub fn connectors(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = self.agents().filter_map(|agent| agent.connector.as_deref()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+impl Tested {
+    fn of(agent: &Arc<Agent>, outside: &Outside) -> Tested {
+        let bound = outside.shown(agent);
+        let (own_id, path, connector, shown) = match bound {
+            Some(bound) => (bound.id, Some(bound.path), bound.connector, bound.shown),
+            None => (None, None, None, "a target for each case".to_string()),
+        };
+        let name = agent.name.as_deref().map(str::to_string);
+        let shown = match &name {
+            Some(name) => format!("{name} ({shown})"),
+            None => shown,
+        };
+        let id = name.or(own_id).or_else(|| path.clone()).unwrap_or_else(|| "target".to_string());
+        Tested { id, path, connector, shown }
+    }
+}
