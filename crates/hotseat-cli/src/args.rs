@@ -63,6 +63,10 @@ pub struct TestArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub call: CallArgs,
+    /// What to run: a suite, a message to the agent, whoever makes cases up (agents:ID?count=10&focus=errors or
+    /// connectors:NAME), or - to type the conversation or pipe it in line by line.
+    #[arg(short, long, value_name = "WHAT", conflicts_with = "paths", allow_hyphen_values = true)]
+    pub input: Option<String>,
     /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). In a folder: output-TIME.jsonl. Can
     /// be given several times.
     #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
@@ -70,6 +74,13 @@ pub struct TestArgs {
     /// Write every event of every conversation, with what the agent sent, as JSON lines.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub trace: Option<PathBuf>,
+    /// Let a helper write the reports whose endings name no format: agents:ID or connectors:NAME. Without such a report
+    /// it goes to standard output.
+    #[arg(short, long, value_name = "WHO", value_parser = reference, help_heading = "Reports")]
+    pub reporter: Option<Reference>,
+    /// Save conversations that a person or a simulated user went on with as cases, with all that was said as turns.
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    pub save: Option<PathBuf>,
     /// Show every conversation whole, also where nothing failed.
     #[arg(short, long, help_heading = "Reports")]
     pub verbose: bool,

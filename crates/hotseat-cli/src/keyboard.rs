@@ -22,6 +22,8 @@ pub struct Keyboard {
 /// Lines of standard input. They are read from the first question on, by a thread that ends with the program.
 #[derive(Default)]
 struct Lines {
+    /// The conversation that was shown last, and how much of it.
+    shown: Option<(String, usize)>,
     received: Option<mpsc::UnboundedReceiver<String>>,
 }
 
@@ -33,7 +35,7 @@ impl Keyboard {
     async fn ask(&self, asked: AskedPerson<'_>) -> Typed {
         let mut lines = self.lines.lock().await;
         if self.shows {
-            self.show(&asked);
+            self.show(&asked, &mut lines.shown);
         }
         let until = Instant::now() + asked.patience;
         loop {
@@ -53,13 +55,27 @@ impl Keyboard {
         }
     }
 
-    /// Shows what was said so far and the question. It goes to standard error: standard output is the report.
-    fn show(&self, asked: &AskedPerson<'_>) {
+    /// Shows what was said since this conversation was shown last, and the question. It goes to standard error: standard output is the report.
+    fn show(&self, asked: &AskedPerson<'_>, shown: &mut Option<(String, usize)>) {
         let mut out = io::stderr().lock();
         let rule = "─".repeat(self.width.min(63));
-        let _ = writeln!(out, "{rule}\n{}, turn {}", one_line(asked.case, self.width), asked.turn);
-        for turn in asked.dialogue.turns {
-            for (who, text) in [("User", turn.user.as_deref()), ("Agent", turn.answer())] {
+        let seen = match shown {
+            Some((session, turns)) if session == asked.session => *turns,
+            _ => {
+                let case = one_line(asked.case, self.width);
+                let _ = writeln!(out, "{rule}\n{case}, turn {}", asked.turn);
+                let _ = writeln!(
+                    out,
+                    "Type what the user says; /end ends the conversation, /skip skips the case."
+                );
+                0
+            }
+        };
+        *shown = Some((asked.session.to_string(), asked.dialogue.turns.len()));
+        for turn in asked.dialogue.turns.iter().skip(seen) {
+            // What was just typed stands there already.
+            let user = turn.user.as_deref().filter(|_| &*turn.caller != "person");
+            for (who, text) in [("User", user), ("Agent", turn.answer())] {
                 for (number, line) in lines(text.unwrap_or_default()).enumerate() {
                     let who = if number == 0 { format!("{who}: ") } else { "  ".to_string() };
                     let _ = writeln!(out, "  {who}{line}");
@@ -69,7 +85,6 @@ impl Keyboard {
         if let Some(hint) = asked.hint {
             let _ = writeln!(out, "  ({})", one_line(hint, self.width));
         }
-        let _ = writeln!(out, "Type what the user says; /end ends the conversation, /skip skips the case.");
         drop(out);
         self.prompt();
     }

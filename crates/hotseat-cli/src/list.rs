@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hotseat::cases::Case;
+use hotseat::cases::{Case, Suite};
 use hotseat::checks::{Pattern, Reference};
 use hotseat::config::{Calling, Project, discover, shown};
 use hotseat::document::Diagnostic;
@@ -16,7 +16,12 @@ use crate::world::World;
 
 /// Lists the cases that are selected.
 pub fn run(args: ListArgs, world: &World) -> Exit {
-    let (project, plan) = match load(&args.select, Calling::default(), None, world) {
+    let opened = open(&args.select, Calling::default(), None, world);
+    let read = opened.and_then(|project| {
+        let plan = read(&args.select, None, &project, world)?;
+        Ok((project, plan))
+    });
+    let (project, plan) = match read {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
@@ -55,14 +60,38 @@ fn line(case: &Case, as_json: bool) -> String {
     one_line(&line, usize::MAX)
 }
 
-/// Finds the project and its suites and reads all cases, to speak to their agents as `calling` says. What is wrong has
-/// been said when this fails.
-pub fn load(
+/// Finds the project, to speak to its agents as `calling` says. What is wrong has been said when this fails.
+pub fn open(
     args: &SelectArgs,
     calling: Calling,
     simulator: Option<&Reference>,
     world: &World,
-) -> Result<(Project, Plan), Exit> {
+) -> Result<Project, Exit> {
+    let complain = |mistakes: Vec<Diagnostic>| {
+        world.complain(mistakes);
+        Exit::Usage
+    };
+    let mut project = find_project(args, world).map_err(complain)?;
+    if let Some(name) = &args.agent {
+        project.choose(name).map_err(|mistake| complain(vec![mistake]))?;
+    }
+    project.call_as(calling);
+    if let Some(simulator) = simulator {
+        let found = project.find_helper(simulator, None);
+        found.map_err(|mistakes| complain(mistakes.into_iter().collect()))?;
+        project.simulator = Some(simulator.clone());
+    }
+    Ok(project)
+}
+
+/// Reads all cases of suites: those that are given, else those that the arguments and the project name. What is wrong
+/// has been said when this fails.
+pub fn read(
+    args: &SelectArgs,
+    given: Option<Vec<Suite>>,
+    project: &Project,
+    world: &World,
+) -> Result<Plan, Exit> {
     let run = match args.run.as_deref().map(Pattern::compile).transpose() {
         Ok(run) => run,
         Err(error) => {
@@ -71,25 +100,14 @@ pub fn load(
             return Err(Exit::Usage);
         }
     };
-    let project = find_project(args, world).and_then(|mut project| match &args.agent {
-        Some(name) => project.choose(name).map(|()| project).map_err(|mistake| vec![mistake]),
-        None => Ok(project),
-    });
-    let mut project = project.map_err(|mistakes| {
-        world.complain(mistakes);
-        Exit::Usage
-    })?;
-    project.call_as(calling);
-    if let Some(simulator) = simulator {
-        if let Err(mistakes) = project.find_helper(simulator, None) {
-            world.complain(mistakes);
-            return Err(Exit::Usage);
+    let (suites, mut mistakes) = match given {
+        Some(suites) => (suites, Vec::new()),
+        None => {
+            let found = discover(&args.paths, &world.folder, project);
+            (found.suites, found.mistakes)
         }
-        project.simulator = Some(simulator.clone());
-    }
-    let found = discover(&args.paths, &world.folder, &project);
-    let mut mistakes = found.mistakes;
-    let plan = match Plan::load(found.suites, Selection { run }, &project) {
+    };
+    let plan = match Plan::load(suites, Selection { run }, project) {
         Ok(plan) if mistakes.is_empty() => plan,
         Ok(_) => {
             world.complain(mistakes);
@@ -107,7 +125,7 @@ pub fn load(
         world.complain_of(format!("nothing selected: --run {run:?} fits none of {cases}"));
         return Err(Exit::NothingSelected);
     }
-    Ok((project, plan))
+    Ok(plan)
 }
 
 /// The project file with the name by which it is shown: the one that `config` names, the nearest one above this

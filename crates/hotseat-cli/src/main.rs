@@ -1,8 +1,10 @@
 //! The binary `hotseat`: reads arguments and the world once, calls the library, says what came of it.
 
 mod args;
+mod dry_run;
 mod exit;
 mod init;
+mod input;
 mod keyboard;
 mod list;
 mod schema;
@@ -10,6 +12,7 @@ mod serve;
 mod signals;
 mod test;
 mod world;
+mod writer;
 
 use std::process::ExitCode;
 

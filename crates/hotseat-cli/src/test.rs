@@ -11,21 +11,24 @@ use hotseat::adapters::http::Http;
 use hotseat::config::{Calling, ContextFile, Project, StartedAgent};
 use hotseat::document::{Diagnostic, Diagnostics};
 use hotseat::report::{
-    self, Console, Events, Format, GitHub, Look, NotWritable, Reporter, TraceLines, count,
+    self, Console, Events, Format, GitHub, Look, NotWritable, Reply, Reporter, SavedCases, TraceLines,
 };
 use hotseat::run::{
-    Choices, Control, Options, Outside, Overrides, PassRate, Plan, RunEvent, Setting, Started, Summary,
-    execute,
+    AskPerson, Choices, Control, Options, Outside, Overrides, PassRate, Plan, RunEvent, Setting, Started,
+    Summary, execute,
 };
-use hotseat::session::{OnMissingInput, Person, wall_millis};
+use hotseat::session::{Asked, OnMissingInput, Person, wall_millis};
 use tokio::sync::watch;
 
 use crate::args::{CallArgs, MissingInput, TestArgs};
+use crate::dry_run;
 use crate::exit::Exit;
+use crate::input::Input;
 use crate::keyboard::Keyboard;
-use crate::list::load;
+use crate::list::{open, read};
 use crate::signals::Signals;
 use crate::world::World;
+use crate::writer::Writer;
 
 /// How many conversations are held at once where nobody says: they wait for the network most of the time, and an
 /// agent on a developer's machine still copes.
@@ -63,7 +66,7 @@ pub fn misused(words: &str) {
 }
 
 /// Does what the arguments say. Events, where they are asked for, still lack their end.
-fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
+fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
     let calling = match calling(&args.call, world) {
         Ok(calling) => calling,
         Err(mistakes) => {
@@ -71,21 +74,52 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
             return Exit::Usage;
         }
     };
-    let (project, plan) = match load(&args.select, calling, args.simulator.as_ref(), world) {
-        Ok(loaded) => loaded,
+    let input = args.input.as_deref().map(|written| Input::read(written, &world.folder));
+    let input = match input.transpose() {
+        Ok(input) => input,
+        Err(mistake) => {
+            world.complain([mistake]);
+            return Exit::Usage;
+        }
+    };
+    if let Some(Input::File(path)) = &input {
+        args.select.paths.push(path.clone());
+    }
+    let project = match open(&args.select, calling, args.simulator.as_ref(), world) {
+        Ok(project) => Arc::new(project),
         Err(exit) => return exit,
     };
+    let http = Arc::new(Http::default());
+    let given = input.as_ref().map(|input| input.suites(&args.select, &project, &http, world)).transpose();
+    let plan = match given {
+        Ok(given) => read(&args.select, given.flatten(), &project, world),
+        Err(mistakes) => {
+            world.complain(mistakes);
+            return Exit::Broken;
+        }
+    };
+    let mut plan = match plan {
+        Ok(plan) => plan,
+        Err(exit) => return exit,
+    };
+    if let Some(writer) = &args.reporter {
+        match project.find_helper(writer, None) {
+            Ok(helper) => plan.add_helper(helper),
+            Err(mistakes) => {
+                world.complain(mistakes);
+                return Exit::Usage;
+            }
+        }
+    }
     if plan.lacks_agent() {
         world.complain([project.no_target()]);
         return Exit::Usage;
     }
-    let project = Arc::new(project);
-    let http = Arc::new(Http::default());
     let keep_events = args.trace.is_some();
     let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep_events);
     let outside = match outside {
         Ok(mut outside) => {
-            outside.overrides = overrides(&args);
+            outside.overrides = overrides(&args, input.as_ref());
             outside.person = person(&args, world);
             Arc::new(outside)
         }
@@ -94,10 +128,6 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
             return Exit::Usage;
         }
     };
-    if let Err(mistakes) = check_outputs(&args, world) {
-        world.complain(mistakes);
-        return Exit::Usage;
-    }
     let options = match options(&args, &project, &plan) {
         Ok(options) => options,
         Err(mistake) => {
@@ -106,21 +136,14 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
         }
     };
     world.note(&plan.notes);
-    if args.dry_run && args.json {
-        return match list_events(&plan, &project) {
-            Ok(()) => Exit::Passed,
-            Err(mistakes) => {
-                world.complain(mistakes);
-                Exit::Usage
-            }
-        };
-    }
     if args.dry_run {
-        let (cases, suites) = (count(plan.selected, "case"), count(plan.selected_suites, "suite"));
-        return world
-            .print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; nobody was contacted"));
+        let made_up = matches!(input, Some(Input::Generated(..)));
+        return dry_run::run(&args, made_up, &plan, &project, world);
     }
-
+    if let Err(mistakes) = check_outputs(&args, world) {
+        world.complain(mistakes);
+        return Exit::Usage;
+    }
     let outputs = match open_outputs(&args, world) {
         Ok(outputs) => outputs,
         Err(error) => {
@@ -133,10 +156,12 @@ fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdou
         parallel_asked: args.parallel.or(project.parallel).is_some(),
         run: args.select.run.clone(),
         agent: args.select.agent.clone(),
+        connector: args.call.connector.clone(),
         outputs: outputs.iter().map(|output| output.shown.clone()).collect(),
     };
     let setting = Arc::new(Setting::new(&plan, &outside, choices));
-    let mut reporters = match reporters(&args, world, &plan, outputs, &setting) {
+    let is_message = matches!(input, Some(Input::Message(_)));
+    let mut reporters = match reporters(&args, world, &plan, is_message, outputs, &setting) {
         Ok(reporters) => reporters,
         Err(error) => {
             world.complain_of(error.to_string());
@@ -232,17 +257,19 @@ fn calling(args: &CallArgs, world: &World) -> Result<Calling, Diagnostics> {
     })
 }
 
-fn overrides(args: &TestArgs) -> Overrides {
+fn overrides(args: &TestArgs, input: Option<&Input>) -> Overrides {
     Overrides {
         on_missing_input: args.on_missing_input.map(|missing| match missing {
             MissingInput::Skip => OnMissingInput::Skip,
             MissingInput::Fail => OnMissingInput::Fail,
             MissingInput::End => OnMissingInput::End,
         }),
-        interactive: match (args.skip_interactive, args.interactive) {
-            (true, _) => Some(false),
-            (false, true) => Some(true),
-            (false, false) => None,
+        person: match (input, args.skip_interactive, args.interactive) {
+            // Whoever types says when the conversation is over.
+            (Some(Input::Lines), ..) => Some(AskPerson::In(Asked::Always)),
+            (_, true, _) => Some(AskPerson::Never),
+            (_, false, true) => Some(AskPerson::In(Asked::WhenAwaited)),
+            (_, false, false) => None,
         },
     }
 }
@@ -301,7 +328,11 @@ async fn hold_all(
         };
     }
     let ended =
-        execute(plan, outside, options, control, &mut agents, &mut |event| reporters.report(&event)).await;
+        execute(plan, outside.clone(), options, control, &mut agents, &mut |event| reporters.report(&event))
+            .await;
+    if let Some(writer) = reporters.writer.take() {
+        reporters.errors.extend(writer.write(&outside).await.err().into_iter().flatten());
+    }
     stop(agents).await;
     ended
 }
@@ -328,6 +359,8 @@ struct Reporters {
     /// Those that are dropped silently if nobody reads them come last: they tell what became of the others.
     all: Vec<(String, Box<dyn Reporter>)>,
     events: Option<Events<io::Stdout>>,
+    /// Who writes reports when the run is over.
+    writer: Option<Writer>,
     errors: Vec<String>,
 }
 
@@ -363,12 +396,17 @@ fn is_folder(path: &Path, world: &World) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/") || world.folder.join(path).is_dir()
 }
 
+/// Whether a report is one that a helper writes.
+fn is_for_writer(path: &Path, args: &TestArgs, world: &World) -> bool {
+    args.reporter.is_some() && Format::of(path).is_none() && !is_folder(path, world)
+}
+
 /// What is wrong with the report files that were asked for.
 fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
     let mut files = BTreeSet::new();
     for path in &args.output {
-        if Format::of(path).is_none() && !is_folder(path, world) {
+        if Format::of(path).is_none() && args.reporter.is_none() && !is_folder(path, world) {
             let message =
                 format!("-o {}: the ending names the format, one of {}", path.display(), report::ENDINGS);
             let help = "a folder, written with a `/` at its end, gets a file whose name is the time";
@@ -394,7 +432,7 @@ struct Output {
 
 fn open_outputs(args: &TestArgs, world: &World) -> Result<Vec<Output>, NotWritable> {
     let mut outputs = Vec::new();
-    for path in &args.output {
+    for path in args.output.iter().filter(|path| !is_for_writer(path, args, world)) {
         let (path, file) = match is_folder(path, world) {
             true => create_in(path, world)?,
             false => {
@@ -431,6 +469,7 @@ fn reporters(
     args: &TestArgs,
     world: &World,
     plan: &Plan,
+    is_message: bool,
     outputs: Vec<Output>,
     setting: &Arc<Setting>,
 ) -> Result<Reporters, NotWritable> {
@@ -444,8 +483,23 @@ fn reporters(
         let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
         all.push((path.display().to_string(), Box::new(TraceLines::new(file))));
     }
+    if let Some(path) = &args.save {
+        let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
+        all.push((path.display().to_string(), Box::new(SavedCases::new(file))));
+    }
+    let mut writer = None;
+    if let Some(who) = &args.reporter {
+        let files = args.output.iter().filter(|path| is_for_writer(path, args, world));
+        let files = files.map(|path| world.folder.join(path)).collect();
+        let (asked, collects) = Writer::new(who.clone(), files, args.verbose, setting.clone())
+            .map_err(|error| NotWritable::new(Path::new("a temporary file"), error))?;
+        all.push((format!("what {who} is told"), collects));
+        writer = Some(asked);
+    }
     let events = args.json.then(|| Events::new(io::stdout(), setting.clone()));
-    if events.is_none() {
+    if events.is_none() && is_message && !args.verbose {
+        all.push(("standard output".to_string(), Box::new(Reply::new(io::stdout(), world.width()))));
+    } else if events.is_none() {
         let look = Look {
             color: world.color(),
             width: world.width(),
@@ -465,14 +519,5 @@ fn reporters(
         };
         all.push(("annotations".to_string(), annotations));
     }
-    Ok(Reporters { all, events, errors: Vec::new() })
-}
-
-/// Tells as events what would be run.
-fn list_events(plan: &Plan, project: &Project) -> Result<(), Vec<Diagnostic>> {
-    for selected in plan.cases(project) {
-        // Who has stopped reading does not miss anything.
-        let _ = report::would_run(&mut io::stdout(), &selected?);
-    }
-    Ok(())
+    Ok(Reporters { all, events, writer, errors: Vec::new() })
 }

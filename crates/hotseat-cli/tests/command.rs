@@ -76,6 +76,61 @@ fn a_program_that_forgets_is_told_what_was_said() {
 }
 
 #[test]
+fn history_attachments_and_options_are_members_of_a_message() {
+    let case = json!({
+        "id": "a", "options": {"connector": "large", "skip": {"history": false}}, "metadata": {"owner": "me"},
+        "messages": [
+            {"role": "user", "content": "Book it"},
+            {"role": "assistant", "tool_calls": [{"id": "c1", "name": "book", "arguments": {"to": "Rome"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ],
+        "turns": [
+            {"input": "And this?", "attachments": [{"type": "image", "source": "file://a.png"}]},
+            {"input": "Thanks"},
+        ],
+    });
+    let lines = answers(&[
+        json!({"type": "text", "text": "One moment."}),
+        json!({"type": "tool_call", "id": "s1", "name": "file", "arguments": {"n": 1}, "result": {"ok": true}}),
+        json!({"type": "text", "text": "Done."}),
+        json!({"type": "done"}),
+    ]);
+    let run = |more: &str| {
+        let project = with_script(&lines, more).file("a.test.json", &case.to_string()).file("a.png", "PNG");
+        project.test(&[]).all_passed();
+        seen(&project)
+    };
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
+    let opening = vec![
+        json!({"role": "user", "content": "Book it"}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": "ok"}),
+    ];
+    let image = json!({"type": "image", "name": "a.png", "mimeType": "image/png", "data": "UE5H"});
+
+    // It remembers, so it is told once what was said before.
+    let told = run("");
+    assert_eq!(told[0]["history"], Value::Array(opening.clone()));
+    assert_eq!(told[0]["attachments"], json!([image]));
+    assert_eq!(
+        told[0]["options"],
+        json!({"connector": "large", "skip": {"history": false}, "metadata": {"owner": "me"}})
+    );
+    assert_eq!((told[1].get("history"), told[1].get("attachments")), (None, None));
+
+    let told = run("  history: full\n");
+    let call =
+        json!({"id": "s1", "type": "function", "function": {"name": "file", "arguments": "{\"n\":1}"}});
+    let turn = vec![
+        json!({"role": "user", "content": [{"type": "text", "text": "And this?"}, image]}),
+        json!({"role": "assistant", "content": "One moment.", "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "s1", "content": "{\"ok\":true}"}),
+        json!({"role": "assistant", "content": "Done."}),
+    ];
+    assert_eq!(told[1]["history"], Value::Array([opening, turn].concat()));
+}
+
+#[test]
 fn everything_that_a_line_can_say_is_recorded() {
     let agent = answers(&[
         json!({"type": "reasoning", "text": "Let me see."}),
@@ -326,6 +381,25 @@ fn a_program_that_is_silent_slow_or_endless() {
     not_a_pass(&tested, 1, "protocol_error", "a line longer than 16777216 bytes");
     let asks =
         "read -r message\nwhile :; do echo '{\"type\":\"tool_call\",\"name\":\"t\"}'; read -r answer; done\n";
+    for (case, words) in [
+        (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
+        (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options.mode`"),
+        (
+            json!({"id": "a", "input": {"content": [{"type": "image", "source": "data:image/png;base64,AA"}]}}),
+            "`attachments`",
+        ),
+    ] {
+        let output = text_command("[cat]").file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        let words = format!("this case gives {words}, which its agent is never told");
+        assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
+    }
+    // What the arguments have a place for can be told.
+    let case = json!({"id": "a", "options": {"connector": "large"}, "messages": [{"content": "one"}], "turns": [{"input": "two"}]});
+    let tested = text_command("[echo, '{{options.connector}} {{history.0.content}} {{message}}']")
+        .file("a.test.json", &case.to_string())
+        .test(&[]);
+    tested.all_passed();
+    assert_eq!(tested.case("a")["turns"][0]["output"], "large one two");
     let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
     not_a_pass(&script(asks).suite("a", suite).test(&[]), 1, "agent_error", "25 times in one turn");
 }
@@ -379,6 +453,10 @@ fn settings_that_do_not_go_together_are_refused() {
         ("{ type: command, command: [] }", "`command` must be a list that is not empty"),
         ("{ type: command, command: [echo, '{{message}}'] }", "go with `speaks: text`"),
         ("{ type: command, speaks: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
+        (
+            "{ type: command, speaks: text, command: [echo, '{{attachments}}', '{{message}}'] }",
+            "`{{attachments}}` stands for nothing here",
+        ),
         ("{ type: command, speaks: text, command: [cat], history: full }", "goes with `speaks: json_lines`"),
         ("{ type: command, speaks: text, command: [cat], tools: [{ name: a }] }", "`tools` go with"),
     ] {

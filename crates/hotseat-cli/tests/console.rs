@@ -77,12 +77,33 @@ fn a_run_that_passes_takes_a_line_for_each_case() {
     assert_snapshot!(seen(&suite, "80", &[]), @"
     exit code: 0
     ----- stdout -----
-    Hotseat 0.1.0 · 2 cases from 1 suite · 1 at once · http://127.0.0.1:[PORT]/
+    ═══════════════════════════════════════════════════════════════
+      Agent Test                                      Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (2 test cases)
+    ℹ Timeout: [TIME] per turn
 
-    ► greets (1 turn) PASSED ([TIME])
-    ► later (1 turn) SKIPPED the tool is not there yet
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► greets · hello PASSED ([TIME])
+    ► later SKIPPED the tool is not there yet
 
-    2 cases: 1 passed, 1 skipped in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     2
+      Passed:    1
+      Failed:    0
+      Skipped:   1
+      Pass Rate: 100.0%
+      Duration:  [TIME]
+
+    ═══════════════════════════════════════════════════════════════
+      ✨ ALL TESTS PASSED ✨ (1 skipped)
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     ");
@@ -93,19 +114,34 @@ fn a_check_that_does_not_hold() {
     assert_snapshot!(seen(&format!("{PASSES}---{CHECKS}"), "80", &[]), @r#"
     exit code: 1
     ----- stdout -----
-    Hotseat 0.1.0 · 2 cases from 1 suite · 1 at once · http://127.0.0.1:[PORT]/
+    ═══════════════════════════════════════════════════════════════
+      Agent Test (Multi-Turn)                         Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (2 test cases)
+    ℹ Timeout: [TIME] per turn
 
-    ► greets (1 turn) PASSED ([TIME])
-    ► pays once (2 turns) FAILED ([TIME])
-      ├─ Turn 1: "checkout" ([TIME])
-      │    validate_cart({"cart_id":"c-1"}) → {"ok":true,"cart_id":"c-1","items":2}
-      │    get_shipping_options({"country":"FR","cart":{"id":"c-1","items":[{"sku":…
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► greets · hello PASSED ([TIME])
+
+    ► pays once (2 turns)
+      ├─ Turn 1: "checkout" → PASSED ([TIME])
+      │    Agent: [tool: validate_cart({"cart_id":"c-1"})] → {"ok":true,"cart_id":"…
+      │    Agent: [tool: get_shipping_options({"country":"FR","cart":{"id":"c-1","i…
       │    Agent: "Cart is valid. Shipping options: standard, express."
       │    ✓ validate_cart with cart_id /^c-1$/ is called
-      ├─ Turn 2: "pay twice" ([TIME])
-      │    charge_card({"amount":42.5,"currency":"EUR","token":"tok_1"}) → {"status…
-      │    charge_card({"amount":42.5,"currency":"EUR","token":"tok_2"}) → {"status…
+      │
+      ├─ Turn 2: "pay twice" → PASSED ([TIME])
+      │    Agent: [tool: charge_card({"amount":42.5,"currency":"EUR","token":"tok_1…
+      │    Agent: [tool: charge_card({"amount":42.5,"currency":"EUR","token":"tok_2…
       │    Agent: "Charged twice."
+      │
+      └─ Final Assertions: FAILED
+         ✓ delete_order is never called
+         ✗ charge_card is called exactly once
+      FAILED ([TIME]) - 2 turns, 3 checks
       └─ assertion: 1 of 3 checks does not hold
 
          ✗ charge_card is called exactly once
@@ -122,9 +158,30 @@ fn a_check_that_does_not_hold() {
             |     "token":"tok_2"}) → {"status":"approved","charge_id":"ch_001",
             |     "amount":42.5,"currency":"EUR"}
 
+    ───────────────────────────────────────────────────────────────
+      Failed Tests
+    ───────────────────────────────────────────────────────────────
       ✗ pays once (a.test.yaml:5:7)
 
-    2 cases: 1 passed, 1 failed in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     2
+      Passed:    1
+      Failed:    1
+      Pass Rate: 50.0%
+      Duration:  [TIME]
+
+      Total turns:    3
+      Avg turns/test: 1.5
+      Total time:     [TIME]
+
+      Next: when it is fixed, run only what failed: `--run '^pays once$'`
+
+    ═══════════════════════════════════════════════════════════════
+      ❌ TESTS FAILED
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     "#);
@@ -135,19 +192,32 @@ fn a_narrow_terminal() {
     assert_snapshot!(seen(CHECKS, "50", &[]), @r#"
     exit code: 1
     ----- stdout -----
-    Hotseat 0.1.0 · 1 case from 1 suite ·
-      http://127.0.0.1:[PORT]/
+    ══════════════════════════════════════════════════
+      Agent Test (Multi-Turn)            Hotseat 0.1.0
+    ══════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (1 test case)
+    ℹ Timeout: [TIME] per turn
 
-    ► pays once (2 turns) FAILED ([TIME])
-      ├─ Turn 1: "checkout" ([TIME])
-      │    validate_cart({"cart_id":"c-1"}) → {"ok":t…
-      │    get_shipping_options({"country":"FR","cart…
+    ──────────────────────────────────────────────────
+      Running Tests
+    ──────────────────────────────────────────────────
+    ► pays once (2 turns)
+      ├─ Turn 1: "checkout" → PASSED
+      │    Agent: [tool: validate_cart({"cart_id":"c-…
+      │    Agent: [tool: get_shipping_options({"count…
       │    Agent: "Cart is valid. Shipping options: s…
       │    ✓ validate_cart with cart_id /^c-1$/ is ca…
-      ├─ Turn 2: "pay twice" ([TIME])
-      │    charge_card({"amount":42.5,"currency":"EUR…
-      │    charge_card({"amount":42.5,"currency":"EUR…
+      │
+      ├─ Turn 2: "pay twice" → PASSED
+      │    Agent: [tool: charge_card({"amount":42.5,"…
+      │    Agent: [tool: charge_card({"amount":42.5,"…
       │    Agent: "Charged twice."
+      │
+      └─ Final Assertions: FAILED
+         ✓ delete_order is never called
+         ✗ charge_card is called exactly once
+      FAILED ([TIME]) - 2 turns, 3 checks
       └─ assertion: 1 of 3 checks does not hold
 
          ✗ charge_card is called exactly once
@@ -168,7 +238,23 @@ fn a_narrow_terminal() {
             |     "charge_id":"ch_001","amount":42.5,
             |     "currency":"EUR"}
 
-    1 case: 1 failed in [TIME]
+    ──────────────────────────────────────────────────
+      Summary
+    ──────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     1
+      Passed:    0
+      Failed:    1
+      Pass Rate: 0.0%
+      Duration:  [TIME]
+
+      Total turns:    2
+      Avg turns/test: 2.0
+      Total time:     [TIME]
+
+    ══════════════════════════════════════════════════
+      ❌ TESTS FAILED
+    ══════════════════════════════════════════════════
 
     ----- stderr -----
     "#);
@@ -184,12 +270,20 @@ turns:
 ", "80", &[]), @r#"
     exit code: 1
     ----- stdout -----
-    Hotseat 0.1.0 · 1 case from 1 suite · http://127.0.0.1:[PORT]/
+    ═══════════════════════════════════════════════════════════════
+      Agent Test                                      Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (1 test case)
+    ℹ Timeout: [TIME] per turn
 
-    ► a case with a name that is a good deal longer than … (1 turn) FAILED ([TIME])
-      ├─ Turn 1: "think" ([TIME])
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► a case with a name that is a good deal longer than any line … FAILED ([TIME])
+      ├─ Turn 1: "think" → FAILED ([TIME])
       │    Agent: "First thought."
-      │    look_up({"what":"第二"}) → nothing
+      │    Agent: [tool: look_up({"what":"第二"})] → nothing
       │    Agent: "Second thought,⏎over two lines."
       │    ✗ look_up with what /^first$/ with a result that fits /something/ and /a…
       │    ✗ the agent says something that fits /Third thought/
@@ -222,7 +316,19 @@ turns:
            |
            = found: "First thought.\nSecond thought,\nover two lines."
 
-    1 case: 1 failed in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     1
+      Passed:    0
+      Failed:    1
+      Pass Rate: 0.0%
+      Duration:  [TIME]
+
+    ═══════════════════════════════════════════════════════════════
+      ❌ TESTS FAILED
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     "#);
@@ -243,29 +349,55 @@ turns: [{ user: hello }]
     assert_snapshot!(seen(more, "80", &["-v"]), @r#"
     exit code: 0
     ----- stdout -----
-    Hotseat 0.1.0 · 2 cases from 1 suite · 1 at once · http://127.0.0.1:[PORT]/
+    ═══════════════════════════════════════════════════════════════
+      Agent Test (Multi-Turn)                         Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (2 test cases)
+    ℹ Timeout: [TIME] per turn
 
-    ► remembers (2 turns) PASSED ([TIME])
-      ├─ Turn 1: "think" ([TIME])
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► remembers (2 turns)
+      ├─ Turn 1: "think" → PASSED ([TIME])
       │    Agent: "First thought."
-      │    look_up({"what":"第二"}) → nothing
+      │    Agent: [tool: look_up({"what":"第二"})] → nothing
       │    Agent: "Second thought,⏎over two lines."
       │    ✓ the agent says something that fits /thought/
-      ├─ Turn 2: "refund" ([TIME])
-      │    refund_order({"order_id":"o-9","amount":42.5}) → {"refunded":42.5,"order…
+      │
+      ├─ Turn 2: "refund" → PASSED ([TIME])
+      │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] → {"refund…
       │    Agent: "Refund outcome: {"refunded":42.5,"order_id":"o-9"}"
       │    paused: Refund 42.5 EUR of order o-9? → resolved
-      ├─ Whole conversation
-      │    ✓ refund_order is called
-      │    ✓ refund_order is called only after look_up
-      └─ 3 checks hold
+      │
+      └─ Final Assertions: PASSED
+         ✓ refund_order is called
+         ✓ refund_order is called only after look_up
+      PASSED ([TIME]) - 2 turns, 3 checks
 
-    ► asserts nothing (1 turn) PASSED ([TIME])
-      ├─ Turn 1: "hello" ([TIME])
+    ► asserts nothing · hello PASSED ([TIME])
+      ├─ Turn 1: "hello" → PASSED ([TIME])
       │    Agent: "You said: hello"
       └─ nothing was asserted
 
-    2 cases: 2 passed in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     2
+      Passed:    2
+      Failed:    0
+      Pass Rate: 100.0%
+      Duration:  [TIME]
+
+      Total turns:    3
+      Avg turns/test: 1.5
+      Total time:     [TIME]
+
+    ═══════════════════════════════════════════════════════════════
+      ✨ ALL TESTS PASSED ✨
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:8:7)
@@ -293,24 +425,32 @@ turns: [{ user: hello }]
 ", "80", &[]), @r#"
     exit code: 1
     ----- stdout -----
-    Hotseat 0.1.0 · 5 cases from 1 suite · 1 at once · http://127.0.0.1:[PORT]/
+    ═══════════════════════════════════════════════════════════════
+      Agent Test                                      Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (5 test cases)
+    ℹ Timeout: [TIME] per turn
 
-    ► crashes (1 turn) FAILED ([TIME])
-      ├─ Turn 1: "crash" ([TIME])
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► crashes · crash FAILED ([TIME])
+      ├─ Turn 1: "crash" → FAILED ([TIME])
       │    error: model backend exploded
       └─ agent_error: the agent failed: model backend exploded (MODEL_ERROR)
 
          --> a.test.yaml:2:7
 
-    ► hangs (1 turn) FAILED ([TIME])
-      ├─ Turn 1: "hang" ([TIME])
-      │    slow_tool({}) → no result
+    ► hangs · hang FAILED ([TIME])
+      ├─ Turn 1: "hang" → FAILED ([TIME])
+      │    Agent: [tool: slow_tool({})] → no result
       └─ timeout: the turn timed out after 100 ms
 
          --> a.test.yaml:5:7
 
-    ► is busy (1 turn) FAILED ([TIME])
-      ├─ Turn 1: "page" ([TIME])
+    ► is busy · page FAILED ([TIME])
+      ├─ Turn 1: "page" → FAILED ([TIME])
       └─ agent_error: http://127.0.0.1:[PORT]/ answered HTTP 503 Service Unavailable
 
          │ <html>
@@ -320,9 +460,9 @@ turns: [{ user: hello }]
 
          --> a.test.yaml:8:7
 
-    ► asks (1 turn) FAILED ([TIME])
-      ├─ Turn 1: "refund" ([TIME])
-      │    refund_order({"order_id":"o-9","amount":42.5}) → no result
+    ► asks · refund FAILED ([TIME])
+      ├─ Turn 1: "refund" → FAILED ([TIME])
+      │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] → no result
       │    paused: Refund 42.5 EUR of order o-9? → unanswered
       └─ test_error: the agent paused and asked for an answer that the turn does not
          │ script (`resume`); reason: tool_call; message: Refund 42.5 EUR of order
@@ -348,7 +488,7 @@ turns: [{ user: hello }]
 
          --> a.test.yaml:11:7
 
-    ► has a hook (1 turn) FAILED ([TIME])
+    ► has a hook FAILED ([TIME])
       └─ hook_error: hook `sh -c echo connecting; echo no such shop >&2; exit 2`
          │ failed (exit status: 2)
 
@@ -359,13 +499,33 @@ turns: [{ user: hello }]
 
          --> a.test.yaml:14:7
 
+    ───────────────────────────────────────────────────────────────
+      Failed Tests
+    ───────────────────────────────────────────────────────────────
       ✗ crashes (a.test.yaml:2:7, agent_error)
       ✗ hangs (a.test.yaml:5:7, timeout)
       ✗ is busy (a.test.yaml:8:7, agent_error)
       ✗ asks (a.test.yaml:11:7, test_error)
       ✗ has a hook (a.test.yaml:14:7, hook_error)
 
-    5 cases: 5 failed (4 errors, 1 timeout) in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     5
+      Passed:    0
+      Failed:    5
+      Errors:    4 of them
+      Timeouts:  1 of them
+      Pass Rate: 0.0%
+      Duration:  [TIME]
+
+      Next: see all that the agent sent: `--run '^(crashes|hangs|is busy|asks|has a
+            hook)$' --trace trace.jsonl`
+
+    ═══════════════════════════════════════════════════════════════
+      ❌ TESTS FAILED
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     note: this case asserts nothing: it passes if the agent answers without an error (a.test.yaml:2:7)
@@ -395,9 +555,31 @@ fn what_was_not_run_takes_one_line() {
     assert_snapshot!(output.stdout[end..], @"
     ► 2 cases SKIPPED not run: `pays once` failed (--fail-fast)
 
+    ───────────────────────────────────────────────────────────────
+      Failed Tests
+    ───────────────────────────────────────────────────────────────
       ✗ pays once (a.test.yaml:2:7)
 
-    3 cases: 1 failed, 2 skipped in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     3
+      Passed:    0
+      Failed:    1
+      Skipped:   2
+      Pass Rate: 0.0%
+      Duration:  [TIME]
+
+      Total turns:    2
+      Avg turns/test: 2.0
+      Total time:     [TIME]
+
+      Next: when it is fixed, run only what failed: `--run '^pays once$'`
+
+    ═══════════════════════════════════════════════════════════════
+      ❌ TESTS FAILED
+    ═══════════════════════════════════════════════════════════════
     ");
     let every = seen(&suite, "80", &["--fail-fast", "-v"]).stdout;
     assert_eq!(every.matches("SKIPPED not run: `pays once` failed (--fail-fast)").count(), 2, "{every}");
@@ -430,7 +612,19 @@ fn many_calls_are_cut_short() {
            |   - turn 1: poll({"n":10}) → not yet
            |   … and 29 lines more
 
-    1 case: 1 failed in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     1
+      Passed:    0
+      Failed:    1
+      Pass Rate: 0.0%
+      Duration:  [TIME]
+
+    ═══════════════════════════════════════════════════════════════
+      ❌ TESTS FAILED
+    ═══════════════════════════════════════════════════════════════
     "#);
 }
 
@@ -447,7 +641,14 @@ fn colours_stand_around_words_and_change_none() {
         rest = code.split_once('m').expect("a colour ends").1;
     }
     assert_eq!(stripped + rest, plain);
-    for (code, words) in [("32", "PASSED"), ("31", "FAILED"), ("31", "1 failed"), ("1", "Hotseat")] {
+    for (code, words) in [
+        ("1", "Agent Test (Multi-Turn)"),
+        ("36", "ℹ "),
+        ("32", "PASSED"),
+        ("31", "FAILED"),
+        ("31", "✗"),
+        ("31", "❌ TESTS FAILED"),
+    ] {
         assert!(coloured.contains(&format!("\x1b[{code}m{words}\x1b[0m")), "{words}: {coloured:?}");
     }
 }

@@ -739,8 +739,12 @@ fn reports_without_a_known_ending() {
 
     ----- stderr -----
     error: -o report.html: the ending names the format, one of .json, .jsonl, .xml
+     |
+     = help: a folder, written with a `/` at its end, gets a file whose name is the time
 
     error: -o report: the ending names the format, one of .json, .jsonl, .xml
+     |
+     = help: a folder, written with a `/` at its end, gets a file whose name is the time
 
     error: -o ./a.json is given twice
     ");
@@ -792,11 +796,31 @@ fn a_report_that_can_no_longer_be_written() {
     assert_snapshot!(shown(&project, &["test", "-o", "full.jsonl"]), @"
     exit code: 3
     ----- stdout -----
-    Hotseat 0.1.0 · 1 case from 1 suite · http://127.0.0.1:[PORT]/
+    ═══════════════════════════════════════════════════════════════
+      Agent Test                                      Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (1 test case)
+    ℹ Timeout: [TIME] per turn
 
-    ► a (1 turn) PASSED ([TIME])
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► a · hello PASSED ([TIME])
 
-    1 case: 1 passed in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     1
+      Passed:    1
+      Failed:    0
+      Pass Rate: 100.0%
+      Duration:  [TIME]
+
+    ═══════════════════════════════════════════════════════════════
+      ✨ ALL TESTS PASSED ✨
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     error: cannot write full.jsonl: No space left on device (os error 28)
@@ -894,15 +918,38 @@ fn nobody_at_the_address() {
     assert_snapshot!(shown(&project, &["test"]), @r#"
     exit code: 3
     ----- stdout -----
-    Hotseat 0.1.0 · 1 case from 1 suite · http://127.0.0.1:[PORT]/
+    ═══════════════════════════════════════════════════════════════
+      Agent Test                                      Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (1 test case)
+    ℹ Timeout: [TIME] per turn
 
-    ► a (1 turn) FAILED ([TIME])
-      ├─ Turn 1: "hello" ([TIME])
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► a · hello FAILED ([TIME])
+      ├─ Turn 1: "hello" → FAILED ([TIME])
       └─ unreachable: cannot reach http://127.0.0.1:[PORT]/: Connection refused (os error 111)
 
          --> a.test.yaml:1:7
 
-    1 case: 1 failed (1 error) in [TIME]
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     1
+      Passed:    0
+      Failed:    1
+      Errors:    1 of them
+      Pass Rate: 0.0%
+      Duration:  [TIME]
+
+      Next: start the agent, or correct its address in the project file
+
+    ═══════════════════════════════════════════════════════════════
+      ❌ TESTS FAILED
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     "#);

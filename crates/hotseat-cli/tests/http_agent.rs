@@ -79,6 +79,150 @@ fn a_template_is_filled_in_and_keeps_its_types() {
     assert_eq!(requests[0].json()["input"]["text"], "say \"{{turn}}\"");
 }
 
+/// A case with everything that can be said beside the words of the user.
+fn everything() -> Value {
+    json!({
+        "id": "a",
+        "options": {"connector": "large", "metadata": {"trace-id": "t-1"}, "skip": {"history": false}, "search": [1, 2]},
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "name": "mary", "content": [{"type": "text", "text": "Book this"}, {"type": "image", "source": "https://example.com/a.png"}]},
+            {"role": "assistant", "tool_calls": [{"id": "c1", "name": "book", "arguments": {"to": "Rome"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ],
+        "turns": [
+            {"input": "And this?", "attachments": [{"type": "file", "source": "file://notes.txt"}, {"type": "video", "source": "https://example.com/a.mp4", "name": "v"}]},
+            {"input": "Thanks", "options": {"connector": "small"}},
+        ],
+    })
+}
+
+/// What was said before the first turn of that case, as agents are told of it.
+fn opening() -> Vec<Value> {
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
+    vec![
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "name": "mary", "content": [{"type": "text", "text": "Book this"}, {"type": "image", "url": "https://example.com/a.png"}]}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": "ok"}),
+    ]
+}
+
+/// What is attached in it, as agents are told of it.
+fn attached() -> Value {
+    json!([
+        {"type": "document", "name": "notes.txt", "mimeType": "text/plain", "data": "bm90ZXM="},
+        {"type": "video", "name": "v", "url": "https://example.com/a.mp4"},
+    ])
+}
+
+#[test]
+fn history_attachments_and_options_stand_where_the_template_says() {
+    let answer = json!({"reply": "Done.", "calls": [{"id": "s1", "name": "file", "arguments": {"n": 1}, "result": {"ok": true}}]});
+    let more = "  body:
+    messages: '{{messages}}'
+    history: '{{history}}'
+    files: '{{attachments}}'
+    first: '{{attachments.0.name}}'
+    text: '{{message}}'
+    model: '{{options.connector}}'
+    options: '{{options}}'
+    trace: 'id={{options.metadata.trace-id}}'
+    second: '{{options.search.1}}'
+    history_is_left_out: '{{options.skip.history}}'
+    nothing: '{{options.nothing}}'
+  map: { reply: $.reply, tool_calls: $.calls }
+";
+    let run = |more: &str| {
+        let answer = answer.clone();
+        let server = FakeAgent::start(move |_| Reply::json(200, &answer));
+        let project =
+            project(&server, more).file("a.test.json", &everything().to_string()).file("notes.txt", "notes");
+        project.test(&[]).all_passed();
+        server.requests().iter().map(|request| request.json()).collect::<Vec<_>>()
+    };
+    let sent = run(more);
+    let parts =
+        [&[json!({"type": "text", "text": "And this?"})], attached().as_array().unwrap().as_slice()].concat();
+    let now = json!({"role": "user", "content": parts});
+    assert_eq!(sent[0]["history"], Value::Array(opening()));
+    assert_eq!(sent[0]["messages"], Value::Array([opening(), vec![now.clone()]].concat()));
+    assert_eq!(
+        (&sent[0]["files"], &sent[0]["first"], &sent[0]["text"]),
+        (&attached(), &json!("notes.txt"), &json!("And this?"))
+    );
+    assert_eq!(sent[0]["options"], everything()["options"]);
+    assert_eq!((&sent[0]["model"], &sent[0]["trace"]), (&json!("large"), &json!("id=t-1")));
+    assert_eq!((&sent[0]["second"], &sent[0]["history_is_left_out"]), (&json!(2), &json!(false)));
+    assert_eq!(sent[0]["nothing"], Value::Null);
+    // What the agent said and did is part of what comes after it.
+    let call =
+        json!({"id": "s1", "type": "function", "function": {"name": "file", "arguments": "{\"n\":1}"}});
+    let did = vec![
+        now,
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "s1", "content": "{\"ok\":true}"}),
+        json!({"role": "assistant", "content": "Done."}),
+    ];
+    assert_eq!(sent[1]["history"], Value::Array([opening(), did].concat()));
+    assert_eq!((&sent[1]["model"], &sent[1]["files"]), (&json!("small"), &json!([])));
+
+    // A server that keeps the conversation is told what is new.
+    let sent = run(&format!("  history: delta\n{more}"));
+    assert_eq!(sent[0]["history"], Value::Array(opening()));
+    assert_eq!(
+        (&sent[1]["history"], &sent[1]["messages"]),
+        (&json!([]), &json!([{"role": "user", "content": "Thanks"}]))
+    );
+}
+
+#[test]
+fn what_a_template_has_no_place_for_is_refused_before_anything_is_sent() {
+    let server = FakeAgent::start(|_| Reply::json(200, &json!({"reply": "fine"})));
+    let plain = "  body: { m: '{{message}}', c: '{{options.connector}}' }\n  map: { reply: $.reply }\n";
+    for (case, words, help) in [
+        (
+            json!({"input": [{"content": "x"}, {"content": "y"}]}),
+            "messages before the first turn",
+            "`{{messages}}` or `{{history}}`",
+        ),
+        (
+            json!({"input": "x", "messages": [{"content": "y"}]}),
+            "messages before the first turn",
+            "`{{messages}}`",
+        ),
+        (
+            json!({"turns": [{"input": "x"}, {"input": "x", "attachments": [{"type": "image", "source": "https://e.org/a"}]}]}),
+            "`attachments`",
+            "`{{attachments}}` or `{{messages}}`",
+        ),
+        (
+            json!({"turns": [{"input": "x"}, {"input": "x", "options": {"metadata": {}}}]}),
+            "`options.metadata`",
+            "`{{options}}` or `{{options.metadata}}`",
+        ),
+        (
+            json!({"input": "x", "options": {"connector": "a", "skip": {"history": false}}}),
+            "`options.skip`",
+            "`{{options.skip}}`",
+        ),
+        (json!({"input": "x", "user": "mary"}), "`user`", "`{{user}}`"),
+        (json!({"input": "x", "team": "ops"}), "`team`", "`{{team}}`"),
+        (json!({"input": "x", "threadId": "t"}), "`threadId`", "`{{conversation_id}}`"),
+    ] {
+        let mut case = case;
+        case["id"] = json!("a");
+        let output = project(&server, plain).file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        let words = format!("this case gives {words}, which its agent is never told");
+        assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
+        assert!(output.stderr.contains(help) && output.stderr.contains("a.test.json:1:"), "{help}: {output}");
+    }
+    // What reports hold of a case is no order to tell it.
+    let case = json!({"id": "a", "input": "x", "metadata": {"owner": "me"}, "options": {"connector": "a"}});
+    project(&server, plain).file("a.test.json", &case.to_string()).test(&[]).all_passed();
+    assert_eq!(server.requests()[0].json(), json!({"m": "x", "c": "a"}));
+}
+
 #[test]
 fn a_message_in_an_address_stays_a_part_of_it() {
     let server = FakeAgent::start(|_| Reply::text(200, "fine"));
@@ -449,6 +593,14 @@ fn settings_that_are_wrong_are_refused_before_anything_is_sent() {
         (
             "{ type: http, endpoint: 'http://127.0.0.1:9/', body: { m: '{{mesage}}', n: '{{message}}' } }",
             "did you mean `{{message}}`?",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: { m: '{{message}}', n: '{{user.name}}' } }",
+            "`{{user}}` stands for a word or a number, which has no members",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: { m: '{{message}}', n: '{{option.a}}' } }",
+            "did you mean `{{options}}`?",
         ),
         ("{ type: http, endpoint: 'http://{{message}}:9/' }", "cannot stand where the server is named"),
         (

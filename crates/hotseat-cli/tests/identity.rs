@@ -98,6 +98,25 @@ fn a_flag_goes_before_the_case_the_case_before_the_file() {
 }
 
 #[test]
+fn reports_say_who_spoke() {
+    let server = http_server();
+    let project = http_project(&server).suite("a", HELLO).file("ctx.json", &context().to_string());
+    for (flags, expected) in [
+        (&[][..], json!({"user_id": "test-user", "team_id": "test-team", "locale": "en-us"})),
+        (
+            &["--ctx", "ctx.json", "-u", "ann"],
+            json!({"user_id": "ann", "team_id": "file-team", "locale": "de-de"}),
+        ),
+    ] {
+        let tested = project.test(&[&["-o", "out/lines.jsonl"], flags].concat());
+        assert_eq!(tested.report["environment"], expected);
+        let lines = project.workspace.read("out/lines.jsonl");
+        let start: Value = serde_json::from_str(lines.lines().next().unwrap_or_default()).expect("JSON");
+        assert_eq!((&start["type"], &start["environment"]), (&json!("start"), &expected));
+    }
+}
+
+#[test]
 fn a_flag_that_disagrees_with_the_file_is_noted() {
     let server = http_server();
     let project = http_project(&server).suite("a", HELLO).file("ctx.json", &context().to_string());

@@ -30,7 +30,13 @@ fn not_a_pass(tested: &Tested, code: i32, kind: &str, words: &str) {
     }
     let shown = words.trim_start_matches("does not hold: ");
     assert!(in_one_line(&output.stdout).contains(shown), "{shown:?} is not on the console\n{output}");
-    assert!(output.stdout.contains(&format!("└─ {kind}: ")) && !output.stdout.contains("PASSED"), "{output}");
+    assert!(output.stdout.contains(&format!("└─ {kind}: ")), "{output}");
+    assert!(
+        output.stdout.contains("TESTS FAILED") && !output.stdout.contains("ALL TESTS PASSED"),
+        "{output}"
+    );
+    let passed = output.stdout.lines().any(|line| line.starts_with("► ") && line.contains(" PASSED "));
+    assert!(!passed, "{output}");
     assert_eq!(output.code, code, "{output}");
 }
 

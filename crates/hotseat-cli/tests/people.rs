@@ -76,7 +76,7 @@ fn nobody_blocks_a_run() {
 fn flags_say_whether_a_person_is_asked() {
     let agent = agent();
     let plain = json!({"id": "plain", "type": "multi_turn", "turns": [{"input": "A dinner"}]});
-    let held = project(&agent, &[plain.clone()]);
+    let held = project(&agent, std::slice::from_ref(&plain));
     assert_eq!(typed(&held, "250\n", &[]).case("plain")["status"], "skipped");
     assert_eq!(typed(&held, "250\n", &["--interactive"]).case("plain")["total_turns"], 2);
     let both = &["--interactive", "--skip-interactive"];

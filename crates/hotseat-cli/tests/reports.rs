@@ -110,13 +110,25 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "errors": 1,
         "timeouts": 1,
         "interrupted": false,
-        "duration_ms": "[TIME]"
+        "pass_rate": 40.0,
+        "duration_ms": "[TIME]",
+        "agent_id": "http://127.0.0.1:[PORT]/",
+        "agent_path": "http://127.0.0.1:[PORT]/"
       },
       "metadata": {
-        "version": "1.1",
+        "version": "1.2",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
-        "completed_at": "[WHEN]"
+        "completed_at": "[WHEN]",
+        "input_files": [
+          "a.test.yaml",
+          "b.test.yaml"
+        ],
+        "output_file": "out/report.json",
+        "options": {
+          "parallel": 8,
+          "fail_fast": false
+        }
       },
       "results": [
         {
@@ -125,6 +137,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "name": "pays",
           "file": "a.test.yaml",
           "line": 2,
+          "agent": "http://127.0.0.1:[PORT]/",
+          "mode": "multi_turn",
           "status": "passed",
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
@@ -209,6 +223,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "name": "is declined",
           "file": "a.test.yaml",
           "line": 10,
+          "agent": "http://127.0.0.1:[PORT]/",
+          "mode": "standard",
           "status": "failed",
           "failure": {
             "kind": "assertion",
@@ -218,6 +234,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           },
           "error": "does not hold: charge_card with a result that fits /approved/ is called",
           "error_kind": "assertion",
+          "input": "decline",
+          "output": "Payment failed.",
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 1,
@@ -286,6 +304,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "name": "crashes",
           "file": "a.test.yaml",
           "line": 18,
+          "agent": "http://127.0.0.1:[PORT]/",
+          "mode": "standard",
           "status": "failed",
           "failure": {
             "kind": "agent_error",
@@ -294,6 +314,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           },
           "error": "agent error: model exploded (BOOM)",
           "error_kind": "agent_error",
+          "input": "crash",
+          "output": null,
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 1,
@@ -326,6 +348,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "name": "hangs",
           "file": "a.test.yaml",
           "line": 21,
+          "agent": "http://127.0.0.1:[PORT]/",
+          "mode": "standard",
           "status": "failed",
           "failure": {
             "kind": "timeout",
@@ -334,6 +358,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           },
           "error": "timeout after [TIME]",
           "error_kind": "timeout",
+          "input": "hang",
+          "output": null,
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 1,
@@ -366,6 +392,8 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "name": "later",
           "file": "a.test.yaml",
           "line": 24,
+          "agent": "http://127.0.0.1:[PORT]/",
+          "mode": "standard",
           "status": "skipped",
           "skip_reason": "not ready",
           "started_at": "[WHEN]",
@@ -380,7 +408,11 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "name": "other",
           "file": "b.test.yaml",
           "line": 1,
+          "agent": "http://127.0.0.1:[PORT]/",
+          "mode": "standard",
           "status": "passed",
+          "input": "pay",
+          "output": "Paid 42.50 EUR.",
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 1,
@@ -566,6 +598,7 @@ fn reports_are_the_same_for_the_same_conversations() {
     let mut reports = ["1", "1", "8"].map(|parallel| {
         let mut report = project.test(&["--parallel", parallel]).report;
         steady(&mut report);
+        report["metadata"]["options"]["parallel"] = json!("[PARALLEL]");
         serde_json::to_string_pretty(&report).expect("JSON")
     });
     assert_eq!(reports[0], reports[1]);
@@ -578,6 +611,7 @@ fn reports_are_the_same_for_the_same_conversations() {
     let project = Project::of(&other).suite("a", SUITE).suite("b", "name: other\nturns: [{ user: pay }]\n");
     let mut report = project.test(&[]).report;
     steady(&mut report);
+    report["metadata"]["options"]["parallel"] = json!("[PARALLEL]");
     reports[1] = serde_json::to_string_pretty(&report).expect("JSON");
     assert_ne!(reports[0], reports[1]);
 }
@@ -917,6 +951,14 @@ fn never_told_by(suite: &str) {
 fn what_the_user_says_tells_no_secret() {
     never_told_by(
         "name: a\nturns: [{ user: 'I am ${ENV.API_TOKEN}', assert: { text: { must_match: x } } }]\n",
+    );
+}
+
+#[test]
+fn the_input_of_a_case_tells_no_secret() {
+    never_told_by("id: a\ninput: 'I am ${ENV.API_TOKEN}'\n");
+    never_told_by(
+        "id: a\ninput: [{ role: user, content: 'I am ${ENV.API_TOKEN}' }]\nskip: 'not ${ENV.API_TOKEN}'\n",
     );
 }
 

@@ -331,7 +331,7 @@ fn who_simulates_can_be_said_for_all_cases() {
     project_wide
         .workspace
         .file("hotseat.yaml", &format!("{}simulator: agents:second\n", text(&project_wide)));
-    held(project_wide, &[without.clone()], &[]).all_passed();
+    held(project_wide, std::slice::from_ref(&without), &[]).all_passed();
     assert_eq!(second.requests().len(), 4);
 
     let nobody = project().file("a.test.jsonl", &without.to_string());

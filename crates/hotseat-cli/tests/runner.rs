@@ -496,8 +496,9 @@ fn an_agent_that_dies_before_it_answers() {
     assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
     exit code: 3
     ----- stdout -----
-
-    0 cases: nothing ran in [TIME]
+    ═══════════════════════════════════════════════════════════════
+      ⚠ NO TEST RAN
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     error: the agent `sh agent.sh` ended before it answered at http://127.0.0.1:[PORT]/health (exit status: 3)
@@ -529,8 +530,9 @@ fn an_agent_that_is_not_there() {
     assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
     exit code: 3
     ----- stdout -----
-
-    0 cases: nothing ran in [TIME]
+    ═══════════════════════════════════════════════════════════════
+      ⚠ NO TEST RAN
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     error: the agent `no-such-agent --serve` cannot be started: No such file or directory (os error 2)
@@ -548,8 +550,9 @@ fn an_agent_that_is_never_ready() {
     assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
     exit code: 3
     ----- stdout -----
-
-    0 cases: nothing ran in [TIME]
+    ═══════════════════════════════════════════════════════════════
+      ⚠ NO TEST RAN
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     error: the agent `sh -c exec 3>alive; echo loading; sleep 1000` did not answer at http://127.0.0.1:[PORT]/ within 1500 ms
@@ -571,8 +574,9 @@ fn an_address_that_is_taken() {
     assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
     exit code: 3
     ----- stdout -----
-
-    0 cases: nothing ran in [TIME]
+    ═══════════════════════════════════════════════════════════════
+      ⚠ NO TEST RAN
+    ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
     error: http://127.0.0.1:[PORT]/ answers before the agent was started: another process has its address

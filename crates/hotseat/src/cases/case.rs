@@ -345,7 +345,9 @@ fn read(
         }
     }
     let options = options(map, None, mistakes);
-    let (opening, turns) = inputs(map, &every_turn, options.as_ref(), mistakes);
+    let (mut opening, turns) = inputs(map, &every_turn, options.as_ref(), mistakes);
+    // As it is written it stands in reports only.
+    opening.input = opening.input.map(|input| variables.redactor.json(input));
     let (simulator, told_max) = partners::simulator(map, mistakes);
     let interactive = partners::interactive(map, mistakes);
     let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);

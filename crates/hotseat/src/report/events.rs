@@ -73,7 +73,8 @@ impl<W: Write + Send> Events<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn end(&mut self, exit_code: u8) -> io::Result<()> {
-        let suggestion = self.failures.suggestion();
+        let total = self.ended.as_ref().map_or(0, |summary| summary.total);
+        let suggestion = self.failures.suggestion(total);
         let failed_ids = self.failures.first().iter().map(|failed| &*failed.id).collect();
         let summary = self.ended.as_ref();
         line(&mut self.out, "summary", EndRecord { exit_code, summary, failed_ids, suggestion })

@@ -33,7 +33,7 @@ pub struct Failed {
 /// A selection of more cases than this is no longer a command that somebody would paste.
 const SELECTED: usize = 5;
 /// Nor is a pattern that is longer than this.
-const LONGEST: usize = 60;
+const LONGEST: usize = 45;
 
 impl Failures {
     /// None yet; at most so many will be kept.
@@ -70,8 +70,9 @@ impl Failures {
         &self.first
     }
 
-    /// What to do next, in one line; none where nothing failed.
-    pub fn suggestion(&mut self) -> Option<String> {
+    /// What to do next after a run of `total` cases, in one line; none where nothing failed, or nothing can be said that
+    /// is not plain to see.
+    pub fn suggestion(&mut self, total: usize) -> Option<String> {
         let (kind, _) = *self.kinds.iter().rev().max_by_key(|(_, count)| *count)?;
         let run = self.selected().map(|pattern| format!("--run {pattern}"));
         // As far as it can be written down: the failed cases, and what else helps.
@@ -81,6 +82,7 @@ impl Failures {
             format!("`{}`", parts.join(" "))
         };
         Some(match kind {
+            FailureKind::Assertion | FailureKind::MissingCheckpoints if self.count == total => return None,
             FailureKind::Assertion | FailureKind::MissingCheckpoints => match &run {
                 Some(run) => format!("when it is fixed, run only what failed: `{run}`"),
                 None => "run one of the failed cases alone with `--run` and its name".to_string(),

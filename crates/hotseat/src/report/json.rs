@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use super::record::{MetadataRecord, ResultRecord, SummaryRecord};
+use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, SummaryRecord};
 use super::spool::{Piece, Spool};
 use super::{Reporter, RunEvent};
 use crate::run::Setting;
@@ -21,7 +21,7 @@ pub struct Json {
 }
 
 impl Json {
-    /// A report to a file that is still empty.
+    /// A report to a file that is still empty, of a run that speaks to agents as `identity` says.
     ///
     /// # Errors
     /// When no temporary file can be made.
@@ -45,7 +45,9 @@ impl Reporter for Json {
                 let metadata = MetadataRecord::of(summary, &self.setting, &self.shown);
                 let metadata = serde_json::to_string(&metadata)?;
                 let head = serde_json::to_string(&SummaryRecord::of(summary, &self.setting))?;
-                write!(out, "{{\"summary\":{head},\n\"metadata\":{metadata},\n\"results\":[")?;
+                let environment = serde_json::to_string(&EnvironmentRecord::of(&self.setting))?;
+                write!(out, "{{\"summary\":{head},\n\"environment\":{environment},\n")?;
+                write!(out, "\"metadata\":{metadata},\n\"results\":[")?;
                 let mut spool = self.spool.read()?;
                 for (number, (_, piece)) in self.results.iter().enumerate() {
                     out.write_all(if number == 0 { b"\n" } else { b",\n" })?;

@@ -9,6 +9,8 @@ mod json;
 mod jsonl;
 mod junit;
 mod record;
+mod reply;
+mod saved;
 mod spool;
 mod trace;
 mod words;
@@ -25,6 +27,8 @@ pub use github::GitHub;
 pub use json::Json;
 pub use jsonl::JsonLines;
 pub use junit::JUnit;
+pub use reply::Reply;
+pub use saved::SavedCases;
 pub use trace::TraceLines;
 pub use words::{count, duration, lines, one_line};
 

@@ -12,10 +12,25 @@ use serde_json::Value;
 
 use super::attempts::{AttemptRecord, RepeatsRecord, StabilityRecord};
 use crate::run::{Attempt, Mode, Outcome, Plan, Setting, Summary};
-use crate::session::{Checked, Reached, Waiting};
+use crate::session::{Checked, Identity, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
 pub const VERSION: &str = "1.3";
+
+/// On whose behalf agents were spoken to, where no case says otherwise.
+#[derive(Debug, Serialize)]
+pub struct EnvironmentRecord<'a> {
+    user_id: &'a str,
+    team_id: &'a str,
+    locale: &'a str,
+}
+
+impl<'a> EnvironmentRecord<'a> {
+    pub fn of(setting: &'a Setting) -> Self {
+        let Identity { user, team, locale, .. } = &setting.identity;
+        EnvironmentRecord { user_id: &user.text, team_id: &team.text, locale: &locale.text }
+    }
+}
 
 /// One result.
 #[derive(Debug, Serialize)]
@@ -248,6 +263,7 @@ pub struct StartRecord<'a> {
     pub started_at: String,
     pub total: usize,
     pub parallel: usize,
+    pub environment: EnvironmentRecord<'a>,
     #[serde(flatten)]
     pub agent: AgentRecord,
     #[serde(flatten)]
@@ -297,6 +313,8 @@ pub struct OptionsRecord<'a> {
     pub run: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector: Option<&'a str>,
 }
 
 pub fn is_false(value: &bool) -> bool {
@@ -355,6 +373,7 @@ impl<'a> StartRecord<'a> {
             started_at: rfc3339(at),
             total: plan.selected,
             parallel,
+            environment: EnvironmentRecord::of(setting),
             agent: AgentRecord::of(setting),
             input: InputRecord::of(setting),
             options: OptionsRecord::of(setting),
@@ -399,6 +418,7 @@ impl<'a> OptionsRecord<'a> {
             fail_on_skip: options.fail_on_skip,
             run: setting.choices.run.as_deref(),
             agent: setting.choices.agent.as_deref(),
+            connector: setting.choices.connector.as_deref(),
         }
     }
 }

@@ -43,8 +43,17 @@ pub struct Outside {
 pub struct Overrides {
     /// What is done when the agent waits and nobody can answer it.
     pub on_missing_input: Option<OnMissingInput>,
-    /// Whether a person is asked: `Some(false)` never, `Some(true)` in every case.
-    pub interactive: Option<bool>,
+    /// When a person is asked, if not as cases say.
+    pub person: Option<AskPerson>,
+}
+
+/// When a person is asked, whatever cases say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskPerson {
+    /// Never.
+    Never,
+    /// In every case, as is said.
+    In(Asked),
 }
 
 /// An attempt and what it came to.
@@ -276,12 +285,13 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
 impl Overrides {
     /// A case as the command line wants it.
     fn over(self, case: Arc<Case>) -> Arc<Case> {
-        let Overrides { on_missing_input, interactive } = self;
+        let Overrides { on_missing_input, person } = self;
         let on_missing_input = on_missing_input.unwrap_or(case.on_missing_input);
-        let interactive = match (interactive, &case.interactive) {
-            (None, _) | (Some(true), Some(_)) => case.interactive.clone(),
-            (Some(false), _) => None,
-            (Some(true), None) => Some(Interactive::asked(Asked::WhenAwaited, case.place.clone())),
+        let interactive = match (person, &case.interactive) {
+            (None, own) => own.clone(),
+            (Some(AskPerson::Never), _) => None,
+            (Some(AskPerson::In(asked)), Some(own)) => Some(Interactive { asked, ..own.clone() }),
+            (Some(AskPerson::In(asked)), None) => Some(Interactive::asked(asked, case.place.clone())),
         };
         let mut case = case;
         let own = Arc::make_mut(&mut case);

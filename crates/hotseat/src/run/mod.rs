@@ -13,7 +13,7 @@ mod setting;
 mod stability;
 mod summary;
 
-pub use attempt::{Attempt, Outside, Overrides};
+pub use attempt::{AskPerson, Attempt, Outside, Overrides};
 pub use dispatcher::{Control, Options, RunEvent, Started, execute};
 pub use generate::generate;
 pub use mode::{Mode, Modes};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::mode::Modes;
 use super::partners::helpers;
 use crate::cases::{Case, Suite};
-use crate::checks::{Check, Pattern, Reference};
+use crate::checks::{Check, Pattern};
 use crate::config::{Agent, Helper, Project};
 use hotseat_document::Diagnostic;
 
@@ -104,7 +104,7 @@ impl Plan {
                                 .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
                             plan.asks_person |= case.interactive.is_some();
                             match helpers(project, &case) {
-                                Ok(found) => plan.add_helpers(found),
+                                Ok(found) => plan.add_helpers(found.into_iter().map(|(_, helper)| helper)),
                                 Err(wrong) => mistakes.extend(wrong),
                             }
                             without_hooks.extend(agent.filter(|_| case.hooks == 0).cloned());
@@ -135,8 +135,13 @@ impl Plan {
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
     }
 
-    fn add_helpers(&mut self, found: Vec<(Reference, Helper)>) {
-        for (_, helper) in found {
+    /// Takes note of an agent that helps with the run as a whole.
+    pub fn add_helper(&mut self, helper: Helper) {
+        self.add_helpers(vec![helper]);
+    }
+
+    fn add_helpers(&mut self, found: impl IntoIterator<Item = Helper>) {
+        for helper in found {
             if let Helper::Agent(agent) = helper
                 && !self.helpers.iter().any(|known| Arc::ptr_eq(known, &agent))
             {

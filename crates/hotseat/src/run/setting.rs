@@ -7,6 +7,7 @@ use super::{Modes, Options, Outside, Plan};
 use crate::cases::Case;
 use crate::checks::Reference;
 use crate::config::Agent;
+use crate::session::Identity;
 
 /// What a run is carried out with.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Setting {
     pub case_timeout: Option<Duration>,
     /// How long a turn may take where it does not say so; none where agents differ in it.
     pub turn_timeout: Option<Duration>,
+    /// On whose behalf agents are spoken to where no case says otherwise.
+    pub identity: Identity,
     /// What was chosen for this run.
     pub choices: Choices,
 }
@@ -41,6 +44,8 @@ pub struct Choices {
     pub run: Option<String>,
     /// The agent that is tested whatever the project file says.
     pub agent: Option<String>,
+    /// The connector that goes before all others.
+    pub connector: Option<String>,
     /// The report files, as they are shown to people.
     pub outputs: Vec<String>,
 }
@@ -72,6 +77,7 @@ impl Setting {
             simulator: outside.project.simulator.clone(),
             case_timeout: outside.case_timeout,
             turn_timeout: first.filter(|first| limits.all(|limit| limit == *first)),
+            identity: outside.project.calling().identity(),
             choices,
             agents,
         }
@@ -118,8 +124,11 @@ impl Setting {
         }
     }
 
-    /// The connectors of the agents, each once.
+    /// The connectors of the agents, each once; the one that goes before all of them where there is one.
     pub fn connectors(&self) -> Vec<&str> {
+        if let Some(connector) = &self.choices.connector {
+            return vec![connector];
+        }
         let mut all: Vec<&str> = self.agents().filter_map(|agent| agent.connector.as_deref()).collect();
         all.sort_unstable();
         all.dedup();

@@ -272,6 +272,7 @@ impl Talk<'_> {
         let last = self.turns().last();
         let asked = AskedPerson {
             case: &self.case.name,
+            session: &self.deciding.session_id,
             dialogue: Dialogue::of(&self.case.opening.messages, self.recorder.conversation()),
             hint: last.and_then(|turn| turn.awaiting.as_ref()?.hint.as_deref()),
             turn: place + 1,

@@ -16,6 +16,8 @@ pub trait Person: Send + Sync {
 pub struct AskedPerson<'a> {
     /// The case.
     pub case: &'a str,
+    /// The conversation.
+    pub session: &'a str,
     /// What was said so far.
     pub dialogue: Dialogue<'a>,
     /// What the agent says it waits for.

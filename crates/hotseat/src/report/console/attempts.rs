@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hotseat_trace::Status;
 
-use super::case::{Shown, conversation, name, word};
+use super::case::{Shown, conversation, label, word};
 use super::look::{Look, Tone};
 use super::turn::Detail;
 use crate::report::words::{columns, count, duration, one_line};
@@ -17,7 +17,7 @@ const LINES: usize = 5;
 /// most. Where everything is shown, that of each run.
 pub(super) fn repeated(look: &Look, outcome: &Outcome, stability: &Stability) -> Shown {
     let told = outcome.telling();
-    let mut text = headline(look, outcome, stability);
+    let mut text = headline(look, outcome, stability, "► ");
     if look.verbose {
         for attempt in &outcome.attempts {
             let _ = writeln!(text, "{}", line(look, attempt, "Run"));
@@ -33,26 +33,13 @@ pub(super) fn repeated(look: &Look, outcome: &Outcome, stability: &Stability) ->
     Shown { text, is_tree: !stability.is_stable() }
 }
 
-/// `► [ID] 67% (2/3) Unstable avg:230ms`
-fn headline(look: &Look, outcome: &Outcome, stability: &Stability) -> String {
-    let marker = "► ";
-    let (rate, tone) = rate(outcome, stability);
-    let name = name(
-        look,
-        outcome.telling(),
-        outcome.telling().mode(),
-        look.left(columns(marker) + columns(&rate) + 1),
-    );
-    format!("{marker}{name} {}\n", look.paint(tone, &rate))
-}
-
-/// The line that the summary has for a case.
-pub(super) fn summary_line(look: &Look, outcome: &Outcome, stability: &Stability) -> String {
+/// `[ID] 67% (2/3) Unstable avg:230ms`, behind a `marker`.
+pub(super) fn headline(look: &Look, outcome: &Outcome, stability: &Stability, marker: &str) -> String {
     let case = &outcome.selected.case;
     let (rate, tone) = rate(outcome, stability);
-    let label = super::case::label(&case.id, &case.name, case.named);
-    let label = one_line(&label, look.left(columns("  ") + columns(&rate) + 1));
-    format!("  {label} {}", look.paint(tone, &rate))
+    let label = label(&case.id, &case.name, case.named);
+    let label = one_line(&label, look.left(columns(marker) + columns(&rate) + 1));
+    format!("{marker}{label} {}\n", look.paint(tone, &rate))
 }
 
 /// `67% (2/3) Unstable avg:230ms`, and what else is to be known of the runs.

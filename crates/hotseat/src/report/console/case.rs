@@ -9,11 +9,11 @@ use super::failure;
 use super::look::{Look, Tone};
 use super::tree::{TOOK, Tree};
 use super::turn::Detail;
-use crate::report::words::{columns, count, duration, one_line, preview};
+use crate::report::words::{columns, count, duration, one_line, preview, wrap};
 use crate::run::{Attempt, Mode, Outcome, Setting};
 
 /// A preview that has less room than this tells nothing.
-const SHORTEST_PREVIEW: usize = 12;
+const SHORTEST_PREVIEW: usize = 16;
 
 /// A case that was shown.
 pub(super) struct Shown {
@@ -71,7 +71,8 @@ pub(super) fn conversation(look: &Look, attempt: &Attempt, detail: Detail, text:
             Mode::Standard => {
                 Tree::new(look, attempt, detail, true).single_turn(text);
                 if verdict.failure.is_none() && !skipped {
-                    let _ = writeln!(text, "  └─ {}", look.paint(Tone::Quiet, &holds(attempt)));
+                    let _ =
+                        writeln!(text, "{}", look.paint(Tone::Quiet, &format!("  └─ {}", holds(attempt))));
                 }
             }
             Mode::MultiTurn | Mode::Dynamic => {
@@ -82,8 +83,10 @@ pub(super) fn conversation(look: &Look, attempt: &Attempt, detail: Detail, text:
                 }
                 if !skipped {
                     let (word, tone) = word(verdict.status);
-                    let note = look.paint(Tone::Quiet, &ending(attempt, mode));
-                    let _ = writeln!(text, "  {} {note}", look.paint(tone, word));
+                    let head = 2 + columns(word) + 1;
+                    let lines = wrap(&ending(attempt, mode), look.left(head), look.left(4));
+                    let lines: Vec<String> = lines.iter().map(|line| look.paint(Tone::Quiet, line)).collect();
+                    let _ = writeln!(text, "  {} {}", look.paint(tone, word), lines.join("\n    "));
                 }
             }
         }
@@ -108,38 +111,34 @@ fn headline(look: &Look, outcome: &Outcome, setting: &Setting, ends: bool) -> St
     };
     let turns = if ends { turns } else { turns + &tries(outcome) };
     let marker = "► ";
-    let mut taken = columns(marker) + columns(&turns);
-    let mut note = String::new();
-    if ends {
-        taken += 1 + columns(word) + 1;
-        note = match (attempt.verdict.status, &attempt.verdict.skip_reason) {
-            (Status::Skipped, Some(reason)) => {
-                // The name gives way to the reason, but not to all of a long one.
-                let room = look.left(taken);
-                let reason = one_line(
-                    reason,
-                    room.saturating_sub(columns(&label(&case.id, &case.name, case.named)).min(room / 2)),
-                );
-                taken += columns(&reason);
-                reason
-            }
-            _ => {
-                let mut rest = rest(attempt, mode);
-                rest.push_str(&tries(outcome));
-                taken += TOOK + columns(&rest);
-                format!("({}){rest}", duration(attempt.duration))
-            }
-        };
+    let (status, skip_reason) = (attempt.verdict.status, attempt.verdict.skip_reason.as_deref());
+    if !ends {
+        let turns = look.fitting(columns(marker), [turns, String::new()]);
+        let name = name(look, attempt, look.left(columns(marker) + columns(&turns)));
+        return format!("{marker}{name}{}\n", look.paint(Tone::Quiet, &turns));
     }
-    let name = name(look, attempt, mode, look.left(taken));
-    let turns = look.paint(Tone::Quiet, &turns);
-    match ends {
-        true => {
-            let (word, note) = (look.paint(tone, word), look.paint(Tone::Quiet, &note));
-            format!("{marker}{name}{turns} {word} {note}\n")
+    let taken = columns(marker) + columns(" ") + columns(word) + columns(" ");
+    let (turns, name, note) = match (status, skip_reason) {
+        (Status::Skipped, Some(reason)) => {
+            // The name gives way to the reason, but not to all of a long one.
+            let turns = look.fitting(taken + 10, [turns, String::new()]);
+            let room = look.left(taken + columns(&turns));
+            let label = columns(&label(&case.id, &case.name, case.named));
+            let reason = one_line(reason, room.saturating_sub(label.min(room / 2)));
+            let name = name(look, attempt, room.saturating_sub(columns(&reason)));
+            (turns, name, reason)
         }
-        false => format!("{marker}{name}{turns}\n"),
-    }
+        _ => {
+            let taken = taken + TOOK;
+            let (rest, tries) = (rest(attempt, mode), tries(outcome));
+            let rest = look.fitting(taken + columns(&turns), [rest + &tries, tries]);
+            let turns = look.fitting(taken + columns(&rest), [turns, String::new()]);
+            let name = name(look, attempt, look.left(taken + columns(&rest) + columns(&turns)));
+            (turns, name, format!("({}){rest}", duration(attempt.duration)))
+        }
+    };
+    let (word, note) = (look.paint(tone, word), look.paint(Tone::Quiet, &note));
+    format!("{marker}{name}{} {word} {note}\n", look.paint(Tone::Quiet, &turns))
 }
 
 /// What a case is called: `[id] name`, each only where it is written.
@@ -152,8 +151,8 @@ pub(super) fn label(id: &str, name: &str, named: bool) -> String {
 }
 
 /// What a case is called and, where it is all in one question, how that begins.
-pub(super) fn name(look: &Look, attempt: &Attempt, mode: Mode, room: usize) -> String {
-    let case = &attempt.selected.case;
+fn name(look: &Look, attempt: &Attempt, room: usize) -> String {
+    let (case, mode) = (&attempt.selected.case, attempt.mode());
     let label = one_line(&label(&case.id, &case.name, case.named), room);
     // What was never said is not shown: secrets are taken out of what is said when it is recorded.
     let said = match (mode, attempt.conversation.turns.first()) {
@@ -207,7 +206,8 @@ fn ending(attempt: &Attempt, mode: Mode) -> String {
     let mut parts = vec![turns];
     parts.extend(checkpoints(attempt));
     if mode == Mode::MultiTurn {
-        let nothing = hard == 0 && attempt.checkpoints.is_empty();
+        let passed = attempt.verdict.status == Status::Passed;
+        let nothing = passed && hard == 0 && attempt.checkpoints.is_empty();
         parts.extend((hard > 0).then(|| count(hard, "check")));
         parts.extend(nothing.then(|| "nothing was asserted".to_string()));
     }

@@ -12,11 +12,18 @@ use crate::session::{Checked, Reached, missing};
 
 /// How many lines of what a check found are shown.
 const FOUND: usize = 12;
-/// What stands before the lines of a failure.
+/// What stands before the lines of a failure, where there is room for that.
 const MARGIN: &str = "     ";
+/// With fewer columns there is none.
+const ROOMY: usize = 45;
+
+fn margin(look: &Look) -> &'static str {
+    if look.width < ROOMY { "" } else { MARGIN }
+}
 
 /// Why a case failed: the checks that do not hold, or whatever else there is to say.
 pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mut String) {
+    let margin = margin(look);
     let kind = failure.kind.name();
     let hard = attempt.checks.iter().filter(|checked| checked.check.is_hard());
     let (all, failed): (usize, Vec<&Checked>) =
@@ -33,12 +40,13 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
     let said = kind.replace('_', " ");
     let head =
         if message.starts_with(&said) { "  └─ ".to_string() } else { format!("  └─ {kind}: ") };
-    let quoted = format!("{MARGIN}│ ");
+    let quoted = format!("{margin}│ ");
     let mut message = wrap(&message, look.left(columns(&head)), look.left(columns(&quoted))).into_iter();
     let first = message.next().unwrap_or_default();
+    let stem = look.paint(Tone::Quiet, "  └─ ");
     let _ = match head.ends_with(": ") {
-        true => writeln!(out, "  └─ {}: {first}", look.paint(Tone::Bad, kind)),
-        false => writeln!(out, "  └─ {}", look.paint(Tone::Bad, &first)),
+        true => writeln!(out, "{stem}{}: {first}", look.paint(Tone::Bad, kind)),
+        false => writeln!(out, "{stem}{}", look.paint(Tone::Bad, &first)),
     };
     message.for_each(|line| {
         let _ = writeln!(out, "{quoted}{line}");
@@ -69,7 +77,7 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
         out.push('\n');
     }
     let place = attempt.selected.case.place.to_string();
-    let _ = writeln!(out, "{MARGIN}{} {}\n", look.paint(Tone::Frame, "-->"), one_line(&place, 4000));
+    let _ = writeln!(out, "{margin}{} {}\n", look.paint(Tone::Frame, "-->"), one_line(&place, 4000));
 }
 
 /// A failed check: what was expected, where that is written, and what was found.
@@ -95,18 +103,19 @@ fn missing_checkpoint(look: &Look, reached: &Reached, out: &mut String) {
 
 /// What was to be, the line where that is written, and what was found instead.
 fn snippet(look: &Look, expected: &str, place: &Place, actual: &str, out: &mut String) {
-    let left = look.left(columns(MARGIN) + 2);
+    let margin = margin(look);
+    let left = look.left(columns(margin) + 2);
     for (number, line) in wrap(&one_line(expected, 4000), left, left).iter().enumerate() {
         let mark = if number == 0 { look.paint(Tone::Bad, "✗") } else { " ".to_string() };
-        let _ = writeln!(out, "{MARGIN}{mark} {}", look.paint(Tone::Strong, line));
+        let _ = writeln!(out, "{margin}{mark} {}", look.paint(Tone::Strong, line));
     }
     // The title of a rendered mistake is its first line; ours stands above already.
-    let rendered = Diagnostic::new("").at(place.clone()).render(look.color, look.left(columns(MARGIN)));
+    let rendered = Diagnostic::new("").at(place.clone()).render(look.color, look.left(columns(margin)));
     for line in rendered.lines().skip(1) {
-        let _ = writeln!(out, "{MARGIN}{line}");
+        let _ = writeln!(out, "{margin}{line}");
     }
 
-    let gutter = format!("{MARGIN}{}", " ".repeat(place.line().to_string().len() + 1));
+    let gutter = format!("{margin}{}", " ".repeat(place.line().to_string().len() + 1));
     let bar = format!("{gutter}{}", look.paint(Tone::Frame, "|"));
     let mut found = lines(actual);
     let first = found.next().unwrap_or_default();

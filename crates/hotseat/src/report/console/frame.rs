@@ -22,7 +22,8 @@ pub(super) fn opening(look: &Look, setting: &Setting) -> String {
     info("Agent", &agents(setting));
     let connectors = setting.connectors();
     if !connectors.is_empty() {
-        info("Connector", &connectors.join(", "));
+        let chosen = if setting.choices.connector.is_some() { " (override)" } else { "" };
+        info("Connector", &format!("{}{chosen}", connectors.join(", ")));
     }
     info("Input", &input(setting));
     let simulators = setting.simulators();

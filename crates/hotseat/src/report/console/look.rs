@@ -1,5 +1,7 @@
 //! How things look, decided once by whoever knows the terminal.
 
+use crate::report::words::columns;
+
 /// How things look.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
@@ -29,6 +31,8 @@ pub(super) enum Tone {
 
 /// How long rules are where there is room.
 const RULE: usize = 63;
+/// With fewer columns than this a text cannot be read.
+const ENOUGH: usize = 20;
 
 impl Look {
     pub(super) fn paint(&self, tone: Tone, text: &str) -> String {
@@ -49,7 +53,14 @@ impl Look {
 
     /// How many columns are left beside something that takes `taken`; never so few that nothing can be read.
     pub(super) fn left(&self, taken: usize) -> usize {
-        self.width.saturating_sub(taken).max(20)
+        self.width.saturating_sub(taken).max(ENOUGH / 2)
+    }
+
+    /// The first of these that leaves enough room beside it, the fullest first; the last one if none does.
+    pub(super) fn fitting<const N: usize>(&self, taken: usize, candidates: [String; N]) -> String {
+        let enough = |words: &String| self.width >= taken + columns(words) + ENOUGH;
+        let fits = candidates.iter().position(enough).unwrap_or(N - 1);
+        candidates.into_iter().nth(fits).unwrap_or_default()
     }
 
     /// How long a rule is.

@@ -136,6 +136,9 @@ impl<W: Write + Send> Console<W> {
 
     fn summary(&mut self, summary: &Summary) -> String {
         let look = self.look;
+        if summary.total == 0 {
+            return summary::verdict(&look, summary);
+        }
         let mut out = String::new();
         if self.not_run > 0 {
             let line = summary::not_run(&look, self.not_run, &self.why_not_run);
@@ -149,7 +152,7 @@ impl<W: Write + Send> Console<W> {
         let written = self.setting.choices.outputs.iter().filter(|output| !self.lost.contains(output));
         let written: Vec<&str> = written.map(String::as_str).collect();
         out.push_str(&summary::counts(&look, &self.setting, summary, &self.totals, &written));
-        if let Some(words) = self.failures.suggestion() {
+        if let Some(words) = self.failures.suggestion(summary.total) {
             out.push_str(&summary::suggestion(&look, &words));
         }
         out + &summary::verdict(&look, summary)

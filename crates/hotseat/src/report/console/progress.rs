@@ -78,7 +78,7 @@ impl Progress {
     pub(super) fn now_and_then(&self, look: &Look) -> Option<String> {
         let every = (MANY / 2).max(self.total.div_ceil(LINES));
         let is_time = self.total >= MANY && self.ended.is_multiple_of(every) && self.ended < self.total;
-        is_time.then(|| look.paint(Tone::Quiet, &self.words()) + "\n")
+        is_time.then(|| look.paint(Tone::Quiet, &one_line(&self.words(), look.width)) + "\n")
     }
 }
 

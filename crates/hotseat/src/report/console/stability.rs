@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::attempts::summary_line;
+use super::attempts::headline;
 use super::frame::section;
 use super::look::{Look, Tone};
 use super::{FEW, NAMED};
@@ -26,7 +26,7 @@ impl Steadiness {
             false => (&mut self.unstable, NAMED),
         };
         if lines.len() < most {
-            lines.push((outcome.selected.index, summary_line(look, outcome, stability)));
+            lines.push((outcome.selected.index, headline(look, outcome, stability, "  ")));
         } else if !stability.is_stable() {
             self.more += 1;
         }
@@ -61,7 +61,7 @@ impl Steadiness {
         }
         lines.sort_by_key(|(index, _)| *index);
         for (_, line) in &lines {
-            let _ = writeln!(out, "{line}");
+            out.push_str(line);
         }
         if self.more > 0 {
             let _ = writeln!(out, "  … and {} more that are not stable", self.more);

@@ -89,9 +89,9 @@ pub(super) fn counts(
         row("  Flaky:", &summary.flaky.to_string(), Some(Tone::Skipped));
     }
     row("Failed:", &summary.failed.to_string(), some(summary.failed, Tone::Bad));
-    for (name, n) in [("  Errors:", summary.errors), ("  Timeouts:", summary.timeouts)] {
+    for (name, n) in [("Errors:", summary.errors), ("Timeouts:", summary.timeouts)] {
         if n > 0 {
-            row(name, &n.to_string(), Some(Tone::Bad));
+            row(name, &format!("{n} of them"), Some(Tone::Bad));
         }
     }
     if summary.skipped > 0 {

@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
-use hotseat_trace::Turn;
+use hotseat_trace::{Status, Turn};
 
 use super::label;
 use super::look::{Look, Tone};
 use super::turn::{Detail, Line, attached, doings, goal, passed, source};
-use crate::report::words::{columns, duration, one_line};
+use crate::report::words::{columns, duration, one_line, wrap};
 use crate::run::Attempt;
 use crate::session::{Checked, MORE_INPUT, NO_NEXT_TURN};
 
@@ -55,24 +55,29 @@ impl<'a> Tree<'a> {
 
     /// One turn and what is asserted of it.
     pub(super) fn single_turn(&self, out: &mut String) {
-        let turns = &self.attempt.conversation.turns;
-        for turn in turns {
-            self.turn_with_checks(turn, Branch::new(!self.goes_on), |_| true, out);
+        let is_good = self.attempt.verdict.status != Status::Failed;
+        for turn in &self.attempt.conversation.turns {
+            self.turn_with_checks(turn, Branch::new(!self.goes_on), is_good, |_| true, out);
         }
     }
 
     /// Turn by turn, with what is asserted of each, and what is asserted of all.
     pub(super) fn multi_turn(&self, out: &mut String) {
         let turns = &self.attempt.conversation.turns;
-        let of_all = self.of_all();
+        let (of_all, not_run) = (self.of_all(), self.not_run());
         for turn in turns {
-            let is_last = turn.number == turns.len() && of_all.is_empty() && !self.goes_on;
+            let is_last =
+                turn.number == turns.len() && not_run.is_none() && of_all.is_empty() && !self.goes_on;
             let branch = Branch::new(is_last);
             let own = |checked: &Checked| checked.turn == Some(turn.number);
-            let more = self.turn_with_checks(turn, branch, own, out);
+            let more = self.turn_with_checks(turn, branch, passed(turn, self.attempt), own, out);
             if more && !is_last {
-                let _ = writeln!(out, "{}", TRUNK.trim_end());
+                let _ = writeln!(out, "{}", self.wood(TRUNK.trim_end()));
             }
+        }
+        if let Some(words) = not_run {
+            let branch = Branch::new(of_all.is_empty() && !self.goes_on);
+            let _ = writeln!(out, "{}{}", self.wood(branch.head), self.look.paint(Tone::Quiet, &words));
         }
         self.final_assertions(&of_all, out);
     }
@@ -104,35 +109,53 @@ impl<'a> Tree<'a> {
     pub(super) fn without_input(&self, out: &mut String) {
         let turns = &self.attempt.conversation.turns;
         let skipped = self.look.paint(Tone::Skipped, "SKIPPED");
-        let _ = writeln!(out, "{FORK}Turn {}: {skipped}", turns.len() + 1);
+        let _ = writeln!(out, "{}Turn {}: {skipped}", self.wood(FORK), turns.len() + 1);
         let asked = turns.last().and_then(Turn::answer).unwrap_or_default();
         let reason = self.attempt.verdict.skip_reason.as_deref().unwrap_or_default();
         let mut lines = vec![format!("Reason: {reason}"), format!("Agent asked: \"{asked}\"")];
         lines.extend(reason.starts_with(NO_NEXT_TURN).then(|| format!("Hint: {MORE_INPUT}")));
+        let margin = format!("{TRUNK}  ");
+        let room = self.look.left(columns(&margin));
         for words in lines {
-            self.line(&format!("{TRUNK}  "), &Line::plain(words), out);
+            for (number, line) in wrap(&one_line(&words, 4 * room), room, room - 2).iter().enumerate() {
+                let hang = if number == 0 { "" } else { "  " };
+                let _ = writeln!(out, "{}{hang}{line}", self.wood(&margin));
+            }
         }
-        let _ = writeln!(out, "{}\n{END}Result: {skipped}", TRUNK.trim_end());
+        let _ = writeln!(out, "{}\n{}Result: {skipped}", self.wood(TRUNK.trim_end()), self.wood(END));
     }
 
-    /// A turn with its verdict, what happened in it, and the checks that fit. Says whether anything stands below it.
+    /// A turn with its verdict (`is_good`), what happened in it, and the checks that fit. Says whether anything stands below it.
     fn turn_with_checks(
         &self,
         turn: &Turn,
         branch: Branch,
+        is_good: bool,
         fits: impl Fn(&Checked) -> bool,
         out: &mut String,
     ) -> bool {
-        let (verdict, tone) = match passed(turn, self.attempt) {
+        let (verdict, tone) = match is_good {
             true => ("PASSED", Tone::Good),
             false => ("FAILED", Tone::Bad),
         };
-        let (source, attached) = (source(turn, self.attempt), one_line(&attached(turn), 60));
-        let head = format!("{}Turn {}: {source}", branch.head, turn.number);
-        let taken = columns(&head) + columns(&attached) + columns("\"\" →  ") + columns(verdict) + TOOK;
-        let said = one_line(turn.user.as_deref().unwrap_or_default(), self.look.left(taken));
-        let (verdict, took) = (self.look.paint(tone, verdict), self.took(turn));
-        let _ = writeln!(out, "{head}\"{said}\"{attached} → {verdict} {took}");
+        let head = format!("Turn {}: ", turn.number);
+        let attached = self.attached(turn);
+        let taken = columns(branch.head)
+            + columns(&head)
+            + columns(&attached)
+            + columns("\"\" → ")
+            + columns(verdict);
+        let took = " ".repeat(1 + TOOK);
+        let took = self.look.fitting(taken, [took, String::new()]);
+        let source = self
+            .look
+            .fitting(taken + columns(&took), [source(turn, self.attempt).to_string(), String::new()]);
+        let room = self.look.left(taken + columns(&took) + columns(&source));
+        let said = one_line(turn.user.as_deref().unwrap_or_default(), room);
+        let took = if took.is_empty() { took } else { format!(" {}", self.took(turn)) };
+        let verdict = self.look.paint(tone, verdict);
+        let stem = self.wood(branch.head);
+        let _ = writeln!(out, "{stem}{head}{source}\"{said}\"{attached} → {verdict}{took}");
 
         let margin = format!("{}  ", branch.below);
         let before = out.len();
@@ -147,9 +170,13 @@ impl<'a> Tree<'a> {
 
     /// A turn as what was said and what was answered.
     fn turn_with_answer(&self, turn: &Turn, branch: Branch, out: &mut String) {
-        let (source, attached) = (source(turn, self.attempt), one_line(&attached(turn), 60));
-        let head = format!("{}Turn {}: {source}", branch.head, turn.number);
-        let room = self.look.left(columns(&head) + columns(&attached) + columns("\"\" → \"\""));
+        let head = format!("Turn {}: ", turn.number);
+        let attached = self.attached(turn);
+        let taken = columns(branch.head) + columns(&head) + columns(&attached) + columns("\"\" → \"\"");
+        // That a user is simulated goes without saying here.
+        let source = if &*turn.caller == "simulator" { "" } else { source(turn, self.attempt) };
+        let source = self.look.fitting(taken, [source.to_string(), String::new()]);
+        let room = self.look.left(taken + columns(&source));
         let answer = turn.answer().unwrap_or_default();
         // What one of them does not need the other one has.
         let input = turn.user.as_deref().unwrap_or_default();
@@ -160,7 +187,20 @@ impl<'a> Tree<'a> {
             None if passed(turn, self.attempt) => self.look.paint(Tone::Quiet, "nothing"),
             None => self.look.paint(Tone::Bad, "FAILED"),
         };
-        let _ = writeln!(out, "{head}\"{said}\"{attached} → {answer}");
+        let stem = self.wood(branch.head);
+        let _ = writeln!(out, "{stem}{head}{source}\"{said}\"{attached} → {answer}");
+    }
+
+    /// The turns that are written and were not sent, where one that failed came before them.
+    fn not_run(&self) -> Option<String> {
+        let (held, written) = (self.attempt.conversation.turns.len(), self.attempt.selected.case.turns.len());
+        let failed = self.attempt.verdict.status == Status::Failed;
+        match written.saturating_sub(held) {
+            0 => None,
+            _ if !failed => None,
+            1 => Some(format!("Turn {written}: not run")),
+            _ => Some(format!("Turns {} to {written}: not run", held + 1)),
+        }
     }
 
     /// What is asserted of the whole conversation, as the last branch.
@@ -173,7 +213,7 @@ impl<'a> Tree<'a> {
             false => self.look.paint(Tone::Good, "PASSED"),
             true => self.look.paint(Tone::Bad, "FAILED"),
         };
-        let _ = writeln!(out, "{}Final Assertions: {verdict}", branch.head);
+        let _ = writeln!(out, "{}Final Assertions: {verdict}", self.wood(branch.head));
         for checked in of_all {
             self.line(branch.below, &check(checked), out);
         }
@@ -192,6 +232,20 @@ impl<'a> Tree<'a> {
         reached.chain(goal(turn)).collect()
     }
 
+    /// What is attached to the input; it takes a quarter of the line at most.
+    fn attached(&self, turn: &Turn) -> String {
+        let names = attached(turn);
+        match names.is_empty() {
+            true => names,
+            false => format!(" {}", one_line(&names, self.look.width / 4)),
+        }
+    }
+
+    /// The lines of the tree itself, which what stands in it outshines.
+    fn wood(&self, lines: &str) -> String {
+        if lines.trim().is_empty() { lines.to_string() } else { self.look.paint(Tone::Quiet, lines) }
+    }
+
     fn took(&self, turn: &Turn) -> String {
         self.look.paint(Tone::Quiet, &format!("({})", duration(turn.duration())))
     }
@@ -202,7 +256,7 @@ impl<'a> Tree<'a> {
         let taken = columns(margin) + line.mark.map_or(0, |(mark, _)| columns(mark) + 1);
         let words = one_line(&line.words, self.look.left(taken));
         let words = line.tone.map_or(words.clone(), |tone| self.look.paint(tone, &words));
-        let _ = writeln!(out, "{margin}{mark}{words}");
+        let _ = writeln!(out, "{}{mark}{words}", self.wood(margin));
     }
 }
 

@@ -81,10 +81,10 @@ pub(super) fn source(turn: &Turn, attempt: &Attempt) -> &'static str {
     }
 }
 
-/// What is attached to the input: ` + [receipt.jpg]`.
+/// What is attached to the input: `+ [receipt.jpg]`.
 pub(super) fn attached(turn: &Turn) -> String {
     let names: Vec<&str> = turn.notes.iter().filter_map(|note| note.strip_prefix(ATTACHED)).collect();
-    if names.is_empty() { String::new() } else { format!(" + [{}]", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!("+ [{}]", names.join(", ")) }
 }
 
 /// What happened in a turn, in the order in which it began. `without_answer` leaves out the last message, which is told
@@ -162,7 +162,7 @@ fn helper(said: &RoleAnswered) -> Option<Line> {
             format!("judge {} {passed}{score}{reason}", said.agent)
         }
         (None, "simulator") if has_achieved(said) => return None,
-        (None, role) => format!("{role} {}: {}", said.agent, text_of(said, "reasoning")?),
+        (None, role) => format!("{role}: {}", text_of(said, "reasoning")?),
     };
     Some(Line::toned(Tone::Quiet, words))
 }

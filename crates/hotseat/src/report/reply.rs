@@ -1,0 +1,80 @@
+//! What an agent answered to a single message, and nothing else.
+
+use std::io::{self, Write};
+
+use hotseat_trace::Status;
+use serde_json::Value;
+
+use super::words::{lines, one_line};
+use super::{Reporter, RunEvent};
+use crate::checks::whole_json;
+use crate::run::Attempt;
+
+/// Writes the reply: words as they are, JSON laid out, then the tools that were called.
+pub struct Reply<W> {
+    out: W,
+    width: usize,
+}
+
+impl<W: Write + Send> Reply<W> {
+    /// A report to `out`, of lines of `width` columns where it is not the agent that speaks.
+    pub fn new(out: W, width: usize) -> Self {
+        Reply { out, width }
+    }
+
+    fn write(&mut self, attempt: &Attempt) -> io::Result<()> {
+        let turns = &attempt.conversation.turns;
+        for message in turns.iter().flat_map(|turn| &turn.messages) {
+            let laid_out = match whole_json(&message.content) {
+                Some(value @ (Value::Object(_) | Value::Array(_))) => serde_json::to_string_pretty(&value)?,
+                _ => message.content.clone(),
+            };
+            for line in lines(&laid_out) {
+                writeln!(self.out, "{line}")?;
+            }
+        }
+        let calls: Vec<_> = turns.iter().flat_map(|turn| &turn.tool_calls).collect();
+        if !calls.is_empty() {
+            writeln!(self.out, "--- Tool Calls ---")?;
+        }
+        for call in calls {
+            let came_to = match &call.result {
+                Some(result) if result.failed => format!("FAILED: {}", result.text()),
+                Some(_) => "OK".to_string(),
+                None => "no result".to_string(),
+            };
+            let line = format!("{} → {came_to} (args: {})", call.name, call.arguments);
+            writeln!(self.out, "{}", one_line(&line, self.width))?;
+        }
+        if attempt.verdict.status != Status::Passed {
+            let failure = attempt.verdict.failure.as_ref();
+            let message = failure.map(|failure| failure.message.as_str());
+            let message = message.or(attempt.verdict.skip_reason.as_deref()).unwrap_or("not run");
+            writeln!(self.out, "error: {}", one_line(message, self.width))?;
+            for line in lines(failure.and_then(|failure| failure.detail.as_deref()).unwrap_or_default()) {
+                writeln!(self.out, "  {line}")?;
+            }
+        }
+        self.out.flush()
+    }
+}
+
+impl<W: Write + Send> Reporter for Reply<W> {
+    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+        match event {
+            RunEvent::CaseEnded(outcome) if outcome.stability.is_none() => self.write(outcome.telling()),
+            RunEvent::CaseEnded(outcome) => {
+                for attempt in &outcome.attempts {
+                    writeln!(self.out, "--- Run {} ---", attempt.number)?;
+                    self.write(attempt)?;
+                }
+                Ok(())
+            }
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted(_)
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_)
+            | RunEvent::Ended(_) => Ok(()),
+        }
+    }
+}
