@@ -116,7 +116,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "agent_path": "http://127.0.0.1:[PORT]/"
       },
       "metadata": {
-        "version": "1.2",
+        "version": "1.3",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]",
@@ -127,7 +127,9 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "output_file": "out/report.json",
         "options": {
           "parallel": 8,
-          "fail_fast": false
+          "fail_fast": false,
+          "runs": 1,
+          "fail_on_skip": false
         }
       },
       "results": [

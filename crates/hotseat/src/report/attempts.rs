@@ -4,7 +4,7 @@ use hotseat_trace::{Failure, Status};
 use serde::Serialize;
 
 use super::record::{HeldRecord, documented, ms};
-use crate::run::{Attempt, Repeats, Repetition, Stability};
+use crate::run::{Attempt, Class, Repeats, Repetition, Stability};
 
 /// One of several attempts at a case.
 #[derive(Debug, Serialize)]
@@ -48,8 +48,10 @@ pub struct StabilityRecord<'a> {
     pub pass_rate: f64,
     /// Of all pairs of runs, the part in which the agent answered the same; null with fewer than two.
     pub consistency: Option<f64>,
-    pub stable: bool,
-    pub stability_class: &'static str,
+    /// Null where not all runs were made and none of them failed.
+    pub stable: Option<bool>,
+    /// Null where not all runs were made.
+    pub stability_class: Option<&'static str>,
     pub avg_duration_ms: f64,
     pub min_duration_ms: f64,
     pub max_duration_ms: f64,
@@ -118,7 +120,7 @@ impl<'a> StabilityRecord<'a> {
             pass_rate: percent(of.pass_rate()),
             consistency: of.consistency.map(|part| (part * 1000.0).round() / 1000.0),
             stable: of.is_stable(),
-            stability_class: of.class().name(),
+            stability_class: of.class().map(Class::name),
             avg_duration_ms: ms(of.average),
             min_duration_ms: ms(of.shortest),
             max_duration_ms: ms(of.longest),

@@ -153,7 +153,8 @@ fn verdict(stability: &Stability, runs: usize, least: PassRate, telling: &Attemp
         () if passed >= needed && not_run == 0 => Verdict::passed(),
         () if passed + failed == 0 => telling.verdict.clone(),
         () if passed + not_run >= needed => {
-            Verdict::skipped(format!("{so_far}; {not_run} were not begun: the run was interrupted"))
+            let begun = runs - not_run;
+            Verdict::skipped(format!("{so_far}, and only {begun} were begun: the run was interrupted"))
         }
         () => {
             let number = telling.number;

@@ -102,19 +102,24 @@ impl Stability {
         self.passed as f64 / self.runs.max(1) as f64
     }
 
-    /// Whether every run passed.
-    pub fn is_stable(&self) -> bool {
-        self.class() == Class::Stable
+    /// Whether every run passed; not known where none failed and not all were made.
+    pub fn is_stable(&self) -> Option<bool> {
+        match (self.passed == self.runs, self.not_run) {
+            (false, _) => Some(false),
+            (true, 0) => Some(true),
+            (true, _) => None,
+        }
     }
 
-    /// How steady it is, in a word.
-    pub fn class(&self) -> Class {
-        match (self.passed * 100).checked_div(self.runs).unwrap_or(0) {
+    /// How steady it is, in a word; none where not all runs were made.
+    pub fn class(&self) -> Option<Class> {
+        let percent = (self.passed * 100).checked_div(self.runs)?;
+        (self.not_run == 0).then_some(match percent {
             100.. => Class::Stable,
             80.. => Class::MostlyStable,
             50.. => Class::Unstable,
             _ => Class::HighlyUnstable,
-        }
+        })
     }
 }
 
@@ -215,10 +220,17 @@ mod tests {
             (1, 2, "unstable"),
             (49, 100, "highly_unstable"),
             (0, 1, "highly_unstable"),
-            (0, 0, "highly_unstable"),
         ] {
-            assert_eq!(of(passed, runs).class().name(), class, "{passed} of {runs}");
+            assert_eq!(of(passed, runs).class().map(Class::name), Some(class), "{passed} of {runs}");
         }
+    }
+
+    #[test]
+    fn a_case_of_which_not_all_runs_were_made_is_not_known_to_be_stable() {
+        let cut_short = |passed, runs| Stability { not_run: 1, ..of(passed, runs) };
+        assert_eq!((cut_short(2, 2).is_stable(), cut_short(2, 2).class()), (None, None));
+        assert_eq!((cut_short(1, 2).is_stable(), cut_short(1, 2).class()), (Some(false), None));
+        assert_eq!((of(2, 2).is_stable(), of(1, 2).is_stable()), (Some(true), Some(false)));
     }
 
     #[test]

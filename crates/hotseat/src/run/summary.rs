@@ -91,8 +91,9 @@ impl Summary {
             repeats.passed += stability.passed;
             repeats.invalid += stability.invalid;
             match stability.is_stable() {
-                true => repeats.stable_cases += 1,
-                false => repeats.unstable_cases += 1,
+                Some(true) => repeats.stable_cases += 1,
+                Some(false) => repeats.unstable_cases += 1,
+                None => {}
             }
         }
     }

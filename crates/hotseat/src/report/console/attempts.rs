@@ -25,12 +25,15 @@ pub(super) fn repeated(look: &Look, outcome: &Outcome, stability: &Stability) ->
         }
         return Shown { text, is_tree: true };
     }
-    others(look, outcome.attempts.iter(), "Run", &mut text);
-    if outcome.verdict.status != Status::Passed {
-        let _ = writeln!(text, "\n  Run {}:", told.number);
+    let not_passed = others(look, outcome.attempts.iter(), "Run", &mut text);
+    if told.verdict.status != Status::Passed {
+        // The only one stands right above.
+        if not_passed > 1 {
+            let _ = writeln!(text, "\n  Run {}:", told.number);
+        }
         conversation(look, told, Detail::Whole, &mut text);
     }
-    Shown { text, is_tree: !stability.is_stable() }
+    Shown { text, is_tree: not_passed > 0 }
 }
 
 /// `[ID] 67% (2/3) Unstable avg:230ms`, behind a `marker`.
@@ -45,14 +48,15 @@ pub(super) fn headline(look: &Look, outcome: &Outcome, stability: &Stability, ma
 /// `67% (2/3) Unstable avg:230ms`, and what else is to be known of the runs.
 fn rate(outcome: &Outcome, stability: &Stability) -> (String, Tone) {
     let class = match stability.class() {
-        Class::Stable => "Stable",
-        Class::MostlyStable => "Mostly Stable",
-        Class::Unstable => "Unstable",
-        Class::HighlyUnstable => "Highly Unstable",
+        Some(Class::Stable) => "Stable",
+        Some(Class::MostlyStable) => "Mostly Stable",
+        Some(Class::Unstable) => "Unstable",
+        Some(Class::HighlyUnstable) => "Highly Unstable",
+        None => "Cut Short",
     };
     // Only what is all is called so.
     let percent = match (stability.pass_rate() * 100.0).round() as usize {
-        100.. if !stability.is_stable() => 99,
+        100.. if stability.passed < stability.runs => 99,
         percent => percent,
     };
     let Stability { passed, runs, invalid, not_run, .. } = stability;
@@ -63,7 +67,7 @@ fn rate(outcome: &Outcome, stability: &Stability) -> (String, Tone) {
         let _ = write!(words, ", {n} {what}");
     }
     let tone = match outcome.verdict.status {
-        Status::Passed if stability.is_stable() => Tone::Good,
+        Status::Passed if stability.is_stable() == Some(true) => Tone::Good,
         Status::Passed => {
             words.push_str(" - enough to pass");
             Tone::Skipped
@@ -82,8 +86,13 @@ pub(super) fn before(look: &Look, outcome: &Outcome) -> String {
     out
 }
 
-/// A line for each of the first attempts that did not pass.
-fn others<'a>(look: &Look, attempts: impl Iterator<Item = &'a Attempt>, what: &str, out: &mut String) {
+/// A line for each of the first attempts that did not pass. Says how many did not.
+fn others<'a>(
+    look: &Look,
+    attempts: impl Iterator<Item = &'a Attempt>,
+    what: &str,
+    out: &mut String,
+) -> usize {
     let not_passed: Vec<&Attempt> =
         attempts.filter(|attempt| attempt.verdict.status != Status::Passed).collect();
     // One more line is shorter than saying that there is one more.
@@ -92,9 +101,10 @@ fn others<'a>(look: &Look, attempts: impl Iterator<Item = &'a Attempt>, what: &s
         let _ = writeln!(out, "{}", line(look, attempt, what));
     }
     if not_passed.len() > shown {
-        let more = count(not_passed.len() - shown, &what.to_lowercase());
-        let _ = writeln!(out, "  … and {more} more that did not pass");
+        let more = count(not_passed.len() - shown, &format!("more {}", what.to_lowercase()));
+        let _ = writeln!(out, "  … and {more} that did not pass");
     }
+    not_passed.len()
 }
 
 /// `Run 2: FAILED (240ms) assertion: …`

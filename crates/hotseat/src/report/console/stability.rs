@@ -22,12 +22,12 @@ impl Steadiness {
     pub(super) fn note(&mut self, look: &Look, outcome: &Outcome) {
         let Some(stability) = &outcome.stability else { return };
         let (lines, most) = match stability.is_stable() {
-            true => (&mut self.stable, FEW),
-            false => (&mut self.unstable, NAMED),
+            Some(true) => (&mut self.stable, FEW),
+            Some(false) | None => (&mut self.unstable, NAMED),
         };
         if lines.len() < most {
             lines.push((outcome.selected.index, headline(look, outcome, stability, "  ")));
-        } else if !stability.is_stable() {
+        } else if stability.is_stable() != Some(true) {
             self.more += 1;
         }
     }

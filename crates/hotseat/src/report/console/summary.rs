@@ -96,10 +96,11 @@ pub(super) fn counts(
     }
     if summary.skipped > 0 {
         let (words, tone) = match summary.fail_on_skip && summary.unasked_skips > 0 {
-            true => (
-                format!("{} ({} fail the run: --fail-on-skip)", summary.skipped, summary.unasked_skips),
-                Tone::Bad,
-            ),
+            true => {
+                let fail = if summary.unasked_skips == 1 { "fails" } else { "fail" };
+                let counted = summary.unasked_skips;
+                (format!("{} ({counted} {fail} the run: --fail-on-skip)", summary.skipped), Tone::Bad)
+            }
             false => (summary.skipped.to_string(), Tone::Skipped),
         };
         row("Skipped:", &words, Some(tone));
