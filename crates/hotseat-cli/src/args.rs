@@ -23,7 +23,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run test cases against an agent.
-    Test(TestArgs),
+    Test(Box<TestArgs>),
     /// List the test cases that `hotseat test` would run.
     List(ListArgs),
     /// Write a project file and a first suite.
@@ -32,6 +32,8 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Serve an agent over AG-UI and chat completions.
     Serve(ServeArgs),
+    /// Make cases and recordings of conversations that others held.
+    Import(ImportArgs),
 }
 
 /// Which cases are meant.
@@ -43,7 +45,8 @@ pub struct SelectArgs {
     /// Project file. Default: hotseat.yaml of this folder or the nearest one above it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Test this one of the project's `agents`, whatever `target` and the places of suites say.
+    /// Test this one of the project's `agents`, whatever `target` and the places of suites say; `replay:PATH` serves
+    /// recordings in place of all agents.
     #[arg(short = 'n', long = "agent", visible_alias = "name", value_name = "NAME")]
     pub agent: Option<String>,
     /// Only cases whose id or name fits this regular expression.
@@ -81,6 +84,9 @@ pub struct TestArgs {
     /// Save conversations that a person or a simulated user went on with as cases, with all that was said as turns.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub save: Option<PathBuf>,
+    /// Record what the agent does in each case into this folder, to be served again by `-n replay:DIR`.
+    #[arg(long, value_name = "DIR", help_heading = "Reports")]
+    pub record: Option<PathBuf>,
     /// Show every conversation whole, also where nothing failed.
     #[arg(short, long, help_heading = "Reports")]
     pub verbose: bool,
@@ -117,6 +123,12 @@ pub struct TestArgs {
     /// Where cases are run once: how often one that fails is tried again, whatever it says itself.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "Run")]
     pub retries: Option<u8>,
+    /// Run this hook of the project file before the first case; if it fails, nothing runs.
+    #[arg(long, visible_alias = "before-all", value_name = "HOOK", help_heading = "Run")]
+    pub before: Option<String>,
+    /// Run this hook of the project file after the last case, whatever came of it.
+    #[arg(long, visible_alias = "after-all", value_name = "HOOK", help_heading = "Run")]
+    pub after: Option<String>,
     /// Start no new case after one has failed.
     #[arg(long, help_heading = "Run")]
     pub fail_fast: bool,
@@ -178,6 +190,53 @@ pub struct SchemaArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub struct ImportArgs {
+    #[command(subcommand)]
+    pub from: ImportFrom,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ImportFrom {
+    /// Conversations as lists of OpenAI's messages: one, a list of them, or one a line.
+    OpenaiTranscripts(TranscriptArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct TranscriptArgs {
+    /// The file: JSON or JSON lines.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The folder for the suite, and for `recordings/` beside it.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// What is asserted of conversations whose data says which calls are expected.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ExpectArg::Calls)]
+    pub expect: ExpectArg,
+    /// Tools that change something: besides the calls that are expected, none of theirs is made.
+    #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
+    pub writes: Vec<String>,
+    /// Write the suite alone, to hold the conversations with an agent.
+    #[arg(long)]
+    pub cases_only: bool,
+    /// Leave conversations out in which something is wrong.
+    #[arg(long)]
+    pub skip_invalid: bool,
+    /// Replace a suite that is there already.
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExpectArg {
+    /// Each expected call is made, in whatever order, among whatever others.
+    Calls,
+    /// The expected calls are made in their order, among whatever others.
+    Order,
+    /// Nothing.
+    None,
+}
+
+#[derive(Debug, ClapArgs)]
 pub struct ServeArgs {
     /// The agent: a file, or a folder that holds agent.yaml.
     #[arg(value_name = "AGENT")]
@@ -217,6 +276,8 @@ pub enum SchemaOf {
     Workflow,
     /// Scripts for language models.
     Script,
+    /// Recordings of agents.
+    Recording,
     /// Context files, for --ctx.
     Ctx,
 }

@@ -11,7 +11,8 @@ use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::world::World;
 
-/// Says what would be run. With `-o FILE.jsonl` the cases are written there; those that were made up are printed where
+/// Says what would be run. With `-o FILE.jsonl` the cases are written there (of other
+/// reports there is nothing to write); those that were made up are printed where
 /// no file is given, for they are nowhere else.
 pub fn run(args: &TestArgs, made_up: bool, plan: &Plan, project: &Project, world: &World) -> Exit {
     if args.json {
@@ -20,15 +21,12 @@ pub fn run(args: &TestArgs, made_up: bool, plan: &Plan, project: &Project, world
             Err(mistakes) => complain(mistakes, world),
         };
     }
-    if let Some(path) = args.output.iter().find(|path| Format::of(path) != Some(Format::JsonLines)) {
-        let message = format!("-o {}: with --dry-run the cases are written, as .jsonl", path.display());
-        return complain(vec![Diagnostic::new(message)], world);
-    }
     let cases = match cases(plan, project) {
         Ok(cases) => cases,
         Err(mistakes) => return complain(mistakes, world),
     };
-    for path in &args.output {
+    let files = args.output.iter().filter(|path| Format::of(path) == Some(Format::JsonLines));
+    for path in files.clone() {
         let written =
             report::create(&world.folder.join(path)).and_then(|mut file| file.write_all(cases.as_bytes()));
         if let Err(error) = written {
@@ -36,7 +34,7 @@ pub fn run(args: &TestArgs, made_up: bool, plan: &Plan, project: &Project, world
             return Exit::Broken;
         }
     }
-    if made_up && args.output.is_empty() {
+    if made_up && files.count() == 0 {
         return world.print(|out| out.write_all(cases.as_bytes()));
     }
     let (cases, suites) = (count(plan.selected, "case"), count(plan.selected_suites, "suite"));

@@ -73,7 +73,11 @@ pub fn open(
     };
     let mut project = find_project(args, world).map_err(complain)?;
     if let Some(name) = &args.agent {
-        project.choose(name).map_err(|mistake| complain(vec![mistake]))?;
+        let chosen = match name.strip_prefix("replay:") {
+            Some(from) => project.replay(from, &world.folder),
+            None => project.choose(name).map_err(Into::into),
+        };
+        chosen.map_err(|mistakes| complain(mistakes.into_iter().collect()))?;
     }
     project.call_as(calling);
     if let Some(simulator) = simulator {

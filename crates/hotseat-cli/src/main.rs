@@ -3,6 +3,7 @@
 mod args;
 mod dry_run;
 mod exit;
+mod import;
 mod init;
 mod input;
 mod keyboard;
@@ -44,11 +45,12 @@ fn main() -> ExitCode {
         if matches!(&args.command, Command::Test(args) if args.json) { Voice::Events } else { Voice::Words };
     let world = World::read(args.color, voice);
     let exit = match args.command {
-        Command::Test(args) => test::run(args, &world),
+        Command::Test(args) => test::run(*args, &world),
         Command::List(args) => list::run(args, &world),
         Command::Init(args) => init::run(&args, &world),
         Command::Schema(args) => schema::run(args, &world),
         Command::Serve(args) => serve::run(&args, &world),
+        Command::Import(args) => import::run(args, &world),
     };
     exit.into()
 }

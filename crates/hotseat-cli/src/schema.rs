@@ -5,6 +5,7 @@ use hotseat::config::CONTEXT_FILE;
 use hotseat::config::shape::PROJECT;
 use hotseat::document::{Shape, json_schema, reference_markdown};
 use hotseat::model::script::SCRIPT;
+use hotseat::recording::RECORDING;
 use hotseat::runtime::files::{AGENT, TASK, WORKFLOW};
 
 use crate::args::{SchemaArgs, SchemaOf};
@@ -49,6 +50,12 @@ fn file(of: SchemaOf) -> File {
             title: "Hotseat workflow",
             id: "urn:hotseat:workflow",
             page: "workflow files",
+        },
+        SchemaOf::Recording => File {
+            shape: &RECORDING,
+            title: "Hotseat recording",
+            id: "urn:hotseat:recording",
+            page: "recordings",
         },
         SchemaOf::Script => File {
             shape: &SCRIPT,

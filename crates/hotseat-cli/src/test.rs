@@ -11,13 +11,15 @@ use hotseat::adapters::http::Http;
 use hotseat::config::{Calling, ContextFile, Project, StartedAgent};
 use hotseat::document::{Diagnostic, Diagnostics};
 use hotseat::report::{
-    self, Console, Events, Format, GitHub, Look, NotWritable, Reply, Reporter, SavedCases, TraceLines,
+    self, Console, Events, Format, GitHub, Look, NotWritable, Recordings, Reply, Reporter, SavedCases,
+    TraceLines,
 };
 use hotseat::run::{
-    AskPerson, Choices, Control, Options, Outside, Overrides, PassRate, Plan, RunEvent, Setting, Started,
-    Summary, execute,
+    self, AskPerson, Before, Choices, Control, Keep, Options, Outside, Overrides, PassRate, Plan, RunEvent,
+    Setting, Started, Summary, execute,
 };
 use hotseat::session::{Asked, OnMissingInput, Person, wall_millis};
+use serde_json::json;
 use tokio::sync::watch;
 
 use crate::args::{CallArgs, MissingInput, TestArgs};
@@ -102,6 +104,12 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
         Ok(plan) => plan,
         Err(exit) => return exit,
     };
+    let hooks = args.before.iter().chain(&args.after);
+    let wrong: Vec<Diagnostic> = hooks.filter_map(|name| project.wrong_hook(name)).collect();
+    if !wrong.is_empty() {
+        world.complain(wrong);
+        return Exit::Usage;
+    }
     if let Some(writer) = &args.reporter {
         match project.find_helper(writer, None) {
             Ok(helper) => plan.add_helper(helper),
@@ -115,8 +123,12 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
         world.complain([project.no_target()]);
         return Exit::Usage;
     }
-    let keep_events = args.trace.is_some();
-    let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep_events);
+    let keep = match (&args.trace, &args.record) {
+        (Some(_), _) => Keep::Raw,
+        (None, Some(_)) => Keep::Events,
+        (None, None) => Keep::Nothing,
+    };
+    let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep);
     let outside = match outside {
         Ok(mut outside) => {
             outside.overrides = overrides(&args, input.as_ref());
@@ -135,14 +147,14 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
             return Exit::Usage;
         }
     };
+    if let Err(mistakes) = check_outputs(&args, world) {
+        world.complain(mistakes);
+        return Exit::Usage;
+    }
     world.note(&plan.notes);
     if args.dry_run {
         let made_up = matches!(input, Some(Input::Generated(..)));
         return dry_run::run(&args, made_up, &plan, &project, world);
-    }
-    if let Err(mistakes) = check_outputs(&args, world) {
-        world.complain(mistakes);
-        return Exit::Usage;
     }
     let outputs = match open_outputs(&args, world) {
         Ok(outputs) => outputs,
@@ -161,7 +173,7 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
     };
     let setting = Arc::new(Setting::new(&plan, &outside, choices));
     let is_message = matches!(input, Some(Input::Message(_)));
-    let mut reporters = match reporters(&args, world, &plan, is_message, outputs, &setting) {
+    let mut reporters = match reporters(&args, world, &project, &plan, is_message, outputs, &setting) {
         Ok(reporters) => reporters,
         Err(error) => {
             world.complain_of(error.to_string());
@@ -184,11 +196,12 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
         let signals =
             Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
         tokio::select! {
-            ended = hold_all(&plan, &project, outside, &http, options, control, &mut reporters) => ended,
+            ended = hold_all(&plan, &args, outside, &http, options, control, &mut reporters) => ended,
             // The person at the keyboard has asked three times. What is dropped here ends its processes.
             () = signals.pass_on(wishes) => Ok(Summary { interrupted: true, ..Summary::default() }),
         }
     });
+    reporters.warnings.iter().for_each(|words| world.say(&format!("warning: {words}")));
     let not_written = reporters.errors;
     *events = reporters.events;
     // Tasks that are stuck in something uninterruptible must not keep the program.
@@ -291,18 +304,24 @@ fn exit_of(summary: &Summary) -> Exit {
 /// Starts the agents where the project says how, holds all conversations, and stops them again.
 async fn hold_all(
     plan: &Arc<Plan>,
-    project: &Project,
+    args: &TestArgs,
     outside: Arc<Outside>,
     http: &Http,
     options: Options,
     control: watch::Receiver<Control>,
     reporters: &mut Reporters,
 ) -> Result<Summary, Vec<Diagnostic>> {
+    let project = outside.project.clone();
+    let (started_at, clock) = (wall_millis(), std::time::Instant::now());
+    // Nothing ran; the reports say so and are whole.
+    let nothing_ran = |interrupted: bool| {
+        let (ended_at, duration) = (wall_millis(), clock.elapsed());
+        Summary { interrupted, started_at, ended_at, duration, ..Summary::default() }
+    };
     let mut agents = Started::new();
     for agent in plan.reached() {
         let Some(start) = &agent.start else { continue };
         let mut interrupted = control.clone();
-        let (started_at, clock) = (wall_millis(), std::time::Instant::now());
         let started = tokio::select! {
             started = StartedAgent::start(start, project.environment(), project.redactor(), http) => Some(started),
             // Dropping what was being started ends it.
@@ -316,25 +335,55 @@ async fn hold_all(
             Some(Err(failure)) => Some(failure),
             None => None,
         };
-        // Nothing ran; the reports say so and are whole.
         stop(agents).await;
-        let interrupted = not_started.is_none();
-        let (ended_at, duration) = (wall_millis(), clock.elapsed());
-        let summary = Summary { interrupted, started_at, ended_at, duration, ..Summary::default() };
+        let summary = nothing_ran(not_started.is_none());
         reporters.report(&RunEvent::Ended(&summary));
         return match not_started {
             Some(failure) => Err(vec![agent_not_started(failure.message, failure.detail)]),
             None => Ok(summary),
         };
     }
-    let ended =
-        execute(plan, outside.clone(), options, control, &mut agents, &mut |event| reporters.report(&event))
-            .await;
+    let before = match run_before(plan, args, &outside).await {
+        Ok(before) => before,
+        Err(mistakes) => {
+            stop(agents).await;
+            reporters.report(&RunEvent::Ended(&nothing_ran(false)));
+            return Err(mistakes);
+        }
+    };
+    let mut results = Vec::new();
+    let mut report = |event: RunEvent<'_>| {
+        if let (RunEvent::CaseEnded(outcome), Some(_)) = (&event, &args.after) {
+            results.push(run::result(outcome));
+        }
+        reporters.report(&event);
+    };
+    let ended = execute(plan, outside.clone(), options, control, &mut agents, &mut report).await;
+    if let Some(name) = &args.after {
+        let told = json!({"results": results, "before_data": before.data});
+        if let Err(failure) = outside.run_around(name, told).await {
+            reporters.warnings.push(format!("--after {name} failed: {}", failure.message));
+        }
+    }
     if let Some(writer) = reporters.writer.take() {
         reporters.errors.extend(writer.write(&outside).await.err().into_iter().flatten());
     }
     stop(agents).await;
     ended
+}
+
+/// Runs what `--before` names.
+async fn run_before(plan: &Plan, args: &TestArgs, outside: &Outside) -> Result<Before, Vec<Diagnostic>> {
+    let Some(name) = &args.before else { return Ok(Before::default()) };
+    let mut cases = Vec::new();
+    for selected in plan.cases(&outside.project) {
+        cases.push(selected?.case.to_json());
+    }
+    let ran = outside.run_around(name, json!({"test_cases": cases})).await;
+    ran.map_err(|failure| {
+        let message = format!("--before {name} failed, and nothing ran: {}", failure.message);
+        vec![agent_not_started(message, failure.detail)]
+    })
 }
 
 async fn stop(agents: Started) {
@@ -361,6 +410,8 @@ struct Reporters {
     events: Option<Events<io::Stdout>>,
     /// Who writes reports when the run is over.
     writer: Option<Writer>,
+    /// What went wrong and changes nothing.
+    warnings: Vec<String>,
     errors: Vec<String>,
 }
 
@@ -419,6 +470,13 @@ fn check_outputs(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> 
     if let Some(path) = args.trace.as_ref().filter(|path| files.contains(&world.folder.join(path))) {
         mistakes.push(Diagnostic::new(format!("--trace {} is a file that -o names already", path.display())));
     }
+    if let Some(who) = args.reporter.as_ref().filter(|_| args.json)
+        && !args.output.iter().any(|path| is_for_writer(path, args, world))
+    {
+        let message =
+            format!("--reporter {who}: beside --json there is no room for what it writes on standard output");
+        mistakes.push(Diagnostic::new(message).help("give it a file, for instance `-o report.md`"));
+    }
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
@@ -468,6 +526,7 @@ fn create_in(folder: &Path, world: &World) -> Result<(PathBuf, File), NotWritabl
 fn reporters(
     args: &TestArgs,
     world: &World,
+    project: &Project,
     plan: &Plan,
     is_message: bool,
     outputs: Vec<Output>,
@@ -482,6 +541,12 @@ fn reporters(
     if let Some(path) = &args.trace {
         let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
         all.push((path.display().to_string(), Box::new(TraceLines::new(file))));
+    }
+    if let Some(path) = &args.record {
+        let folder = world.folder.join(path);
+        let recordings =
+            Recordings::open(folder, project.root.clone()).map_err(|error| NotWritable::new(path, error))?;
+        all.push((format!("recordings in {}", path.display()), Box::new(recordings)));
     }
     if let Some(path) = &args.save {
         let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
@@ -519,5 +584,5 @@ fn reporters(
         };
         all.push(("annotations".to_string(), annotations));
     }
-    Ok(Reporters { all, events, writer, errors: Vec::new() })
+    Ok(Reporters { all, events, writer, warnings: Vec::new(), errors: Vec::new() })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat::checks::Reference;
@@ -85,7 +85,7 @@ impl Writer {
     }
 }
 
-fn save(path: &PathBuf, text: &str) -> Option<String> {
+fn save(path: &Path, text: &str) -> Option<String> {
     let written = report::create(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.err().map(|error| NotWritable::new(path, error).to_string())
 }

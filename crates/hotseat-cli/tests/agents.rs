@@ -49,7 +49,7 @@ fn the_command_line_chooses() {
         let tested = project(&agents, "target: blue\n").suite("a", HELLO).test(&[flag, "red"]);
         tested.all_passed();
         assert_eq!(asked(&agents), (1, 0));
-        assert!(tested.output.stdout.contains("red: http://127.0.0.1:"), "{}", tested.output);
+        assert!(tested.output.stdout.contains("ℹ Agent: red (http://127.0.0.1:"), "{}", tested.output);
     }
 }
 

@@ -5,6 +5,7 @@
 mod common;
 
 use hotseat_testkit::agui::Run;
+use hotseat_testkit::completions::Completion;
 use hotseat_testkit::{FakeAgent, Reply, Request};
 use serde_json::{Value, json};
 
@@ -446,6 +447,7 @@ fn tool_sequence() {
         "forgotten",
     ]);
     let with = |calls: Value, order: &str, arguments: &str| json!({"type": "tool_sequence", "calls": calls, "order": order, "arguments": arguments});
+    let only = |tools: &[&str], calls: Value, order: &str| json!({"type": "tool_sequence", "calls": calls, "order": order, "only": tools});
     let swapped = json!(["agents__lookup", {"name": "book", "args": {"to": "Oslo"}}, "forgotten", {"name": "book", "args": {"to": "Rome"}}]);
     table(
         books,
@@ -472,6 +474,16 @@ fn tool_sequence() {
             (with(json!([{"name": "book", "args": {"to": "Oslo"}}, "forgotten"]), "superset", "exact"), Held),
             (with(json!([{"name": "book", "args": {"to": "Paris"}}]), "superset", "subset"), Failed),
             (with(json!([{"name": "book", "args": {"to": "Paris"}}]), "superset", "ignored"), Held),
+            (with(json!(["book", "book", "forgotten"]), "in_order", "exact"), Held),
+            (with(made.clone(), "in_order", "exact"), Held),
+            (with(json!(["book", "book", "agents__lookup"]), "in_order", "exact"), Failed),
+            (with(json!(["book", "book", "book"]), "in_order", "exact"), Failed),
+            (with(json!([{"name": "book", "args": {"to": "Oslo"}}, "book"]), "in_order", "exact"), Failed),
+            (only(&["forgotten"], json!(["forgotten"]), "strict"), Held),
+            (only(&["forgotten"], json!([]), "strict"), Failed),
+            (only(&["pay", "cancel"], json!([]), "strict"), Held),
+            (only(&["book", "pay"], json!(["book", "book"]), "unordered"), Held),
+            (only(&["book", "pay"], json!(["book", "book", "pay"]), "unordered"), Failed),
             // The first call fits both; only the other choice fulfils both.
             (
                 with(
@@ -497,6 +509,15 @@ fn tool_sequence() {
         "`order` must be `strict`",
     );
     refused_assertion(r#"{"type": "tool_sequence", "calls": [{"nme": "a"}]}"#, "did you mean `name`?");
+    for order in ["superset", "in_order"] {
+        let nothing = format!(r#"{{"type": "tool_sequence", "calls": [], "order": "{order}"}}"#);
+        refused_assertion(&nothing, "asserts nothing");
+    }
+    refused_assertion(
+        r#"{"type": "tool_sequence", "calls": ["a", {"name": "b"}], "only": ["b"]}"#,
+        "`a` is expected, and `only` leaves its calls out",
+    );
+    refused_assertion(r#"{"type": "tool_sequence", "calls": ["a"], "only": []}"#, "not empty");
 }
 
 #[test]
@@ -620,4 +641,91 @@ turns:
     assert_eq!(assertions[3]["passed"], false, "there is no JSON to look at");
     let all = format!("{}{}", tested.report, tested.output);
     assert!(!all.contains("sk-very-secret"), "{all}");
+}
+
+/// What an assertion that the agent says nothing beside calls comes to, for an agent that is reached in this way.
+fn beside_calls(target: &str) -> (bool, String) {
+    let suite = "name: a\nturns: [{ user: go, assert: { text: { beside_calls: forbid } } }]\n";
+    let tested = Project::with(&format!("target: {{ {target} }}\n")).suite("a", suite).test(&[]);
+    let assertion = &tested.case("a")["turns"][0]["assertions"][0];
+    let found = assertion["actual"].as_str().unwrap_or_else(|| panic!("{}", tested.output));
+    assert_eq!(assertion["passed"].as_bool().unwrap(), tested.output.code == 0);
+    (assertion["passed"] == true, found.to_string())
+}
+
+#[test]
+fn text_beside_calls_over_ag_ui() {
+    let parent = |call: &str, parent: Option<&str>| {
+        let mut event = json!({"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": "look"});
+        if let Some(parent) = parent {
+            event["parentMessageId"] = json!(parent);
+        }
+        vec![event, json!({"type": "TOOL_CALL_END", "toolCallId": call})]
+    };
+    let text = |id: &str, text: &str| {
+        vec![
+            json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}),
+            json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text}),
+            json!({"type": "TEXT_MESSAGE_END", "messageId": id}),
+        ]
+    };
+    let beside = "\"Let me look.\" in a message that calls tools";
+    let rows: [(Vec<Vec<Value>>, bool, &str); 8] = [
+        (vec![text("m", "Hi."), text("n", "Bye.")], true, "no message both"),
+        (vec![text("m", "Let me look."), parent("c", Some("m"))], false, beside),
+        (vec![parent("c", Some("m")), text("m", "Let me look.")], false, beside),
+        (vec![parent("c", Some("m")), text("n", "Done.")], true, "no message both"),
+        (vec![text("m", " \n"), parent("c", Some("m")), text("n", "Done.")], true, "no message both"),
+        (vec![parent("c", None)], true, "no message both"),
+        // A producer that does not say which message calls leaves it open.
+        (vec![text("m", "Hi."), parent("c", None)], false, "does not tell which message makes a call"),
+        (vec![text("m", "Let me look."), parent("c", Some("m")), parent("d", None)], false, beside),
+    ];
+    for (events, passes, words) in rows {
+        let shown = format!("{events:?}");
+        let agent = FakeAgent::start(move |request| {
+            let events = events.iter().flatten().cloned();
+            events.fold(Run::of(request).started(), Run::raw_event).finished()
+        });
+        let (passed, found) = beside_calls(&format!("endpoint: '{}'", agent.url()));
+        assert!(passed == passes && found.contains(words), "{shown}: {found}");
+    }
+}
+
+#[test]
+fn text_beside_calls_of_other_agents() {
+    let completions = |text: &'static str| {
+        FakeAgent::start(move |request| {
+            match String::from_utf8_lossy(&request.body).contains("tool_call_id") {
+                true => Completion::new().text("Done.").finish("stop"),
+                false => Completion::new().text(text).tool(0, "c", "look", &json!({})).finish("tool_calls"),
+            }
+        })
+    };
+    for (text, passes) in [("Let me look.", false), ("", true)] {
+        let agent = completions(text);
+        let tools = "tools: [{ name: look, answers: [{ content: 1 }] }]";
+        let (passed, found) =
+            beside_calls(&format!("type: openai, base_url: '{}', model: m, {tools}", agent.url()));
+        assert_eq!(passed, passes, "{found}");
+    }
+    // An interface that gives one text and the calls of a whole turn says nothing of it.
+    let reply =
+        |calls: Value| FakeAgent::start(move |_| Reply::json(200, &json!({"text": "Done.", "calls": calls})));
+    for (calls, passes) in [(json!([{"name": "look", "result": 1}]), false), (json!([]), true)] {
+        let agent = reply(calls);
+        let map = "map: { reply: $.text, tool_calls: '$.calls[*]' }, body: '{{message}}'";
+        let (passed, found) = beside_calls(&format!("type: http, endpoint: '{}', {map}", agent.url()));
+        assert_eq!(passed, passes, "{found}");
+    }
+    for (assertion, words) in [
+        ("{ text: { beside_calls: allow } }", "must be `forbid`"),
+        ("{ text: { beside_calls: true } }", "must be"),
+    ] {
+        let project = Project::with("target: { endpoint: 'http://127.0.0.1:9/' }\n");
+        let output = project
+            .suite("a", &format!("name: a\nturns: [{{ user: go }}]\nassert: {assertion}\n"))
+            .hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    }
 }

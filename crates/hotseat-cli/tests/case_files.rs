@@ -279,7 +279,10 @@ fn what_is_no_input_is_refused() {
         json!({"id": "a", "type": "single_turn", "turns": [{"input": "x"}, {"input": "y"}]}),
         "`type` says that there is one",
     );
-    refused_case(json!({"id": "a", "input": "x", "before": "env_test.Before"}), "cannot run scripts");
+    refused_case(
+        json!({"id": "a", "input": "x", "before": "env_test.Before"}),
+        "cannot run functions of scripts",
+    );
     refused_case(json!({"id": "a", "input": "x", "max_turns": 0}), "`max_turns` must be a whole number");
     refused_case(
         json!({"id": "a", "max_turns": 1, "turns": [{"input": "x"}, {"input": "y"}]}),

@@ -5,8 +5,9 @@
 //! is stopped` starts it and presses Ctrl-C.
 //! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` or `agents:` are project
 //! files. Blocks of JSON lines are suites. A page with a `shell` block that begins with the name of a file is a complete
-//! example: what it shows is run. Blocks with the name of a file behind `yaml` are the files of one folder for each page:
-//! commands of the page run in it, its agents are loaded, and every file must be needed by one of them.
+//! example: what it shows is run. Blocks with the name of a file behind `yaml`, `json` or `jsonl` are the files of one
+//! folder for each page: commands of the page run in it, its agents are loaded, and every file of YAML must be needed by
+//! one of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,8 @@ fn the_yaml_in_the_documentation_is_valid() {
             let is_project = block.text.starts_with("target:") || block.text.starts_with("agents:");
             assert!(is_project, "{}: neither a suite nor a project file", block.place);
             workspace.file("hotseat.yaml", &block.text);
+            // What recordings are served from has to be there.
+            workspace.file("tests/recordings/a.json", "{}");
             workspace.file("a.test.yaml", "name: a\nturns: [{ user: hello }]\n");
         }
         let run = workspace.command(HOTSEAT, &["test", "--dry-run"]).env("AGENT_TOKEN", "secret").run();
@@ -126,10 +129,14 @@ fn the_complete_examples_in_the_documentation_pass() {
     assert!(examples > 0, "the documentation has lost its complete examples");
 }
 
+/// The languages of blocks that may have the name of a file.
+const NAMED: [&str; 3] = ["yaml", "json", "jsonl"];
+
 /// The files that a page shows by their names.
 fn named(page: &Path) -> Vec<(String, Block)> {
     let named = |block: Block| {
-        let name = block.language.strip_prefix("yaml ")?.to_string();
+        let (_, name) = block.language.split_once(' ').filter(|(language, _)| NAMED.contains(language))?;
+        let name = name.to_string();
         Some((name, block))
     };
     blocks(page).into_iter().filter_map(named).collect()
@@ -169,7 +176,7 @@ fn the_agents_in_the_documentation_are_valid() {
         let workspace = folder_of(&page);
         agents += agents_load(&page, &workspace).unwrap_or_else(|said| panic!("{said}"));
         for (name, block) in named(&page) {
-            if name.ends_with("hotseat.yaml") || name.ends_with(".test.yaml") {
+            if name.ends_with("hotseat.yaml") || name.ends_with(".test.yaml") || !name.ends_with(".yaml") {
                 continue;
             }
             workspace.file(&name, "[");
@@ -240,6 +247,8 @@ fn the_schemas_and_reference_pages_are_up_to_date() {
         (&["schema", "task"][..], "schema/task.schema.json"),
         (&["schema", "workflow"][..], "schema/workflow.schema.json"),
         (&["schema", "script"][..], "schema/script.schema.json"),
+        (&["schema", "recording"][..], "schema/recording.schema.json"),
+        (&["schema", "recording", "--markdown"][..], "docs/reference/recording.md"),
         (&["schema", "suite", "--markdown"][..], "docs/reference/suite.md"),
         (&["schema", "project", "--markdown"][..], "docs/reference/project.md"),
         (&["schema", "agent", "--markdown"][..], "docs/reference/agent.md"),

@@ -115,6 +115,11 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "agent_id": "http://127.0.0.1:[PORT]/",
         "agent_path": "http://127.0.0.1:[PORT]/"
       },
+      "environment": {
+        "user_id": "test-user",
+        "team_id": "test-team",
+        "locale": "en-us"
+      },
       "metadata": {
         "version": "1.3",
         "hotseat": "0.1.0",
@@ -494,6 +499,196 @@ fn json_lines_are_written_as_cases_end() {
     }
     let summary = all[3].as_object().expect("a summary");
     assert_eq!((&summary["total"], &summary["passed"]), (&json!(2), &json!(2)));
+}
+
+/// Whether `value` has all the members of `sample`, with values of the same kinds. Lists are compared entry by entry.
+#[track_caller]
+fn has_all_of(value: &Value, sample: &Value, path: &str) {
+    match (value, sample) {
+        (Value::Object(members), Value::Object(wanted)) => {
+            for (key, sample) in wanted {
+                let found = members.get(key).unwrap_or_else(|| panic!("{path}.{key} is missing: {value:#}"));
+                has_all_of(found, sample, &format!("{path}.{key}"));
+            }
+        }
+        (Value::Array(entries), Value::Array(wanted)) => {
+            assert_eq!(entries.len(), wanted.len(), "{path}: {value:#}");
+            for (number, (entry, sample)) in entries.iter().zip(wanted).enumerate() {
+                has_all_of(entry, sample, &format!("{path}[{number}]"));
+            }
+        }
+        // Times and paths differ, everything else is to the letter.
+        (Value::Number(_), Value::Number(_)) if path.ends_with("duration_ms") => {}
+        (Value::String(_), Value::String(_)) if path.ends_with("_at") || path.ends_with("_path") => {}
+        (found, sample) => assert_eq!(found, sample, "{path}"),
+    }
+}
+
+/// What the documents show of a report of single questions.
+#[test]
+fn json_has_the_documented_members_of_single_questions() {
+    let agent = FakeAgent::start(|request| {
+        let answer = match request.last_user_text().as_str() {
+            "Business travel, $3500" => "Confirm $3500 expense?",
+            _ => "What type of expense would you like to submit?",
+        };
+        Run::of(request).started().text(answer).finished()
+    });
+    let history = json!([
+        {"role": "user", "content": "I want to submit an expense"},
+        {"role": "assistant", "content": "What type?"},
+        {"role": "user", "content": "Business travel, $3500"}
+    ]);
+    let first = json!([{"role": "user", "content": "I want to submit an expense"}]);
+    let cases =
+        [json!({"id": "expense-turn1", "input": first}), json!({"id": "expense-turn2", "input": history})];
+    let project = Project::with(&format!(
+        "agents:\n  assistants.expense: {{ endpoint: '{}' }}\ntarget: assistants.expense\n",
+        agent.url()
+    ))
+    .file("tests/expense.test.jsonl", &format!("{}\n{}\n", cases[0], cases[1]));
+    let report = project.test(&["--timeout", "90s", "--run", "expense"]).report;
+    let sample = json!({
+        "summary": {
+            "total": 2, "passed": 2, "failed": 0, "skipped": 0, "errors": 0, "timeouts": 0, "duration_ms": 0,
+            "pass_rate": 100.0, "agent_id": "assistants.expense", "agent_path": ""
+        },
+        "results": [
+            {"id": "expense-turn1", "name": "expense-turn1", "agent": "assistants.expense", "mode": "standard", "status": "passed",
+                "input": first, "output": "What type of expense would you like to submit?", "duration_ms": 0},
+            {"id": "expense-turn2", "status": "passed", "input": history, "output": "Confirm $3500 expense?", "duration_ms": 0}
+        ],
+        "metadata": {
+            "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.2",
+            "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
+        }
+    });
+    has_all_of(&report, &sample, "report");
+}
+
+/// What the documents show of a report of conversations, in JSON and in JSON lines.
+#[test]
+fn json_has_the_documented_members_of_conversations() {
+    let agent = FakeAgent::start(|request| {
+        let run = Run::of(request).started();
+        let said = request.last_user_text();
+        let status = json!({"expense": {"status": "submitted"}});
+        match said.as_str() {
+            said if said.contains("confirm") => {
+                run.tool("c-2", "submit", &json!({}), Some(status)).text("Submitted!")
+            }
+            said if said.contains('$') => run.tool("c-1", "create_expense", &json!({"amount": 3500}), None),
+            _ => run.text("What type of expense would you like to submit?"),
+        }
+        .finished()
+    });
+    let user = FakeAgent::start(|request| {
+        let told: Value = serde_json::from_str(&request.last_user_text()).expect("a question");
+        let script = ["Help me file an expense", "Client dinner, $250", "Yes, confirm"];
+        let turn = told["turn_number"].as_u64().and_then(|turn| usize::try_from(turn).ok()).expect("a turn");
+        Run::of(request).started().text(&json!({"input": script[turn - 1]}).to_string()).finished()
+    });
+    let check = |check: &Value, passed: bool| {
+        let mut check = check.clone();
+        check["passed"] = json!(passed);
+        check
+    };
+    let asks = json!({"type": "contains", "value": "type of expense"});
+    let creates = json!({"type": "tool_called", "name": "create_expense"});
+    let is_submitted = json!({"type": "json_path", "path": "$.expense.status", "value": "submitted"});
+    let flow = json!({"id": "T001", "name": "Expense Reimbursement Flow", "turns": [
+        {"input": "I want to submit an expense", "assertions": [asks]},
+        {"input": "Business travel, $3500", "assertions": [creates]},
+        {"input": "Yes, confirm", "assertions": []}], "final_assertions": [is_submitted]});
+    let checkpoint = |id: &str, assertion: &Value| json!({"id": id, "assertion": assertion});
+    let dynamic = json!({"id": "expense-dynamic", "name": "Expense Coverage Test", "simulator": {"use": "sim"}, "checkpoints": [
+        checkpoint("ask_type", &asks), checkpoint("call_create", &creates),
+        checkpoint("confirm", &json!({"type": "contains", "value": "Submitted"}))]});
+    let flow = {
+        let mut flow = flow;
+        flow["turns"][2] = json!({"input": "Yes, confirm"});
+        flow
+    };
+    let project = Project::with(&format!(
+        "agents:\n  assistants.expense: {{ endpoint: '{}' }}\n  sim: {{ endpoint: '{}' }}\ntarget: assistants.expense\n",
+        agent.url(), user.url()
+    ))
+    .file("tests/a.test.jsonl", &format!("{flow}\n{dynamic}\n"));
+    let tested = project.test(&["-o", "out.jsonl"]);
+    tested.all_passed();
+    let flow = json!({
+        "id": "T001", "name": "Expense Reimbursement Flow", "mode": "multi_turn", "status": "passed",
+        "turns": [
+            {"turn": 1, "input": "I want to submit an expense", "input_source": "static",
+                "output": "What type of expense would you like to submit?", "awaiting_input": true,
+                "assertions": [check(&asks, true)], "duration_ms": 0},
+            {"turn": 2, "input": "Business travel, $3500", "input_source": "static", "output": null,
+                "tool_calls": [{"name": "create_expense", "args": {"amount": 3500}}], "awaiting_input": false,
+                "assertions": [check(&creates, true)], "duration_ms": 0},
+            {"turn": 3, "input": "Yes, confirm", "input_source": "static", "output": "Submitted!",
+                "awaiting_input": false, "assertions": [], "duration_ms": 0}
+        ],
+        "final_assertions": [check(&is_submitted, true)],
+        "total_turns": 3, "duration_ms": 0
+    });
+    let dynamic = json!({
+        "id": "expense-dynamic", "name": "Expense Coverage Test", "mode": "dynamic", "status": "passed",
+        "turns": [
+            {"turn": 1, "input": "Help me file an expense", "input_source": "simulated",
+                "output": "What type of expense would you like to submit?",
+                "roles": [{"role": "simulator", "agent": "agents:sim", "finding": {"input": "Help me file an expense"}}]},
+            {"turn": 2, "input": "Client dinner, $250", "output": null},
+            {"turn": 3, "input": "Yes, confirm", "output": "Submitted!"}
+        ],
+        "checkpoints": [
+            {"id": "ask_type", "reached_at_turn": 1, "passed": true},
+            {"id": "call_create", "reached_at_turn": 2, "passed": true},
+            {"id": "confirm", "reached_at_turn": 3, "passed": true}
+        ],
+        "total_turns": 3, "duration_ms": 0
+    });
+    has_all_of(&tested.report["results"], &json!([flow, dynamic]), "results");
+    let written = lines(&project, "out.jsonl");
+    for sample in [flow, dynamic] {
+        let line = written.iter().find(|line| line["id"] == sample["id"]).expect("a line for each case");
+        assert_eq!(line["type"], "result");
+        has_all_of(line, &sample, "line");
+    }
+    let start = json!({"type": "start", "agent_id": "assistants.expense", "input_file": "tests/a.test.jsonl", "options": {}});
+    has_all_of(&written[0], &start, "start");
+}
+
+#[test]
+fn a_folder_gets_a_report_for_each_run() {
+    let (_agent, project) = shop_project();
+    let names = |folder: &str| {
+        let entries = std::fs::read_dir(project.workspace.path(folder)).expect("the folder is made");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    let output = project.hotseat(&["test", "-o", "results/"]);
+    let one = names("results");
+    assert_eq!(one.len(), 1, "{output}");
+    let digits = one[0].strip_prefix("output-").and_then(|rest| rest.strip_suffix(".jsonl"));
+    assert!(
+        digits.is_some_and(|digits| digits.len() == 14 && digits.bytes().all(|b| b.is_ascii_digit())),
+        "{one:?}"
+    );
+    assert!(output.stdout.contains(&format!("  Output: results/{}\n", one[0])), "{output}");
+    assert_eq!(lines(&project, &format!("results/{}", one[0])).len(), 8);
+    // Now it is there, so it need not be written as a folder; and no run takes the file of another.
+    for _ in 0..3 {
+        project.hotseat(&["test", "-o", "results", "--run", "^pays$"]);
+    }
+    assert_eq!(names("results").len(), 4);
+    assert_eq!(lines(&project, &format!("results/{}", one[0])).len(), 8, "it stays as it was");
+    // Nobody has asked for a file.
+    project.hotseat(&["test"]);
+    assert!(names(".").iter().all(|name| !name.starts_with("output")), "{:?}", names("."));
 }
 
 #[test]

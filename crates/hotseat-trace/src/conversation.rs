@@ -32,6 +32,8 @@ pub struct Turn {
     pub caller: Arc<str>,
     /// What the user said.
     pub user: Option<String>,
+    /// What was attached to it, as it is called.
+    pub attachments: Vec<String>,
     /// When the input was sent.
     pub started: Offset,
     /// When the agent was done, or the turn was given up.
@@ -101,6 +103,8 @@ pub struct Message {
     pub ended: Offset,
     /// The sub-agent that said it.
     pub subagent: Option<Arc<str>>,
+    /// Whether the same message called tools, as far as that was known when it ended.
+    pub has_tool_use: Option<bool>,
 }
 
 /// Something the agent thought.
@@ -135,6 +139,8 @@ pub struct ToolCall {
     pub origin: Origin,
     /// The sub-agent that called.
     pub subagent: Option<Arc<str>>,
+    /// The message that called, where the agent says.
+    pub message_id: Option<Arc<str>>,
 }
 
 /// What a tool returned.
@@ -203,7 +209,10 @@ impl Conversation {
             }
             // What an agent asks another one is the input of a call, not something a user said.
             Payload::UserMessage(p) if self.within.contains_key(&p.turn_id) => {}
-            Payload::UserMessage(p) => self.in_turn(&p.turn_id, |turn| turn.user = Some(p.content.clone())),
+            Payload::UserMessage(p) => self.in_turn(&p.turn_id, |turn| {
+                turn.user = Some(p.content.clone());
+                turn.attachments.clone_from(&p.attachments);
+            }),
             Payload::AssistantMessage(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.messages.push(Message {
                     id: p.message_id.clone(),
@@ -211,6 +220,7 @@ impl Conversation {
                     started: p.started_us,
                     ended: at,
                     subagent: p.subagent.clone(),
+                    has_tool_use: p.has_tool_use,
                 });
             }),
             Payload::ReasoningMessage(p) => self.in_turn(&p.turn_id, |turn| {
@@ -228,6 +238,7 @@ impl Conversation {
                     completed_at: None,
                     origin: p.origin,
                     subagent: p.subagent.clone().or_else(|| self.speaker(&p.turn_id)),
+                    message_id: p.message_id.clone(),
                 };
                 if let Some(turn) = self.turn_index(&p.turn_id) {
                     self.calls.insert(call.id.clone(), (turn, self.turns[turn].tool_calls.len()));
@@ -408,6 +419,7 @@ impl Turn {
             number,
             caller,
             user: None,
+            attachments: Vec::new(),
             started,
             ended: None,
             started_at,
@@ -431,6 +443,17 @@ impl Turn {
     /// How long it took from sending the input to the end; what has passed so far is not counted.
     pub fn duration(&self) -> Duration {
         self.ended.map_or(Duration::ZERO, |ended| ended - self.started)
+    }
+
+    /// Whether a message of this turn called tools too; none where nobody has said so or the contrary.
+    pub fn calls_tools(&self, message: &Message) -> Option<bool> {
+        let named = |call: &ToolCall| call.message_id.as_deref() == Some(&*message.id);
+        if message.has_tool_use == Some(true) || self.tool_calls.iter().any(named) {
+            return Some(true);
+        }
+        // What every call says of itself cannot be another message's.
+        let told = self.tool_calls.iter().all(|call| call.message_id.is_some());
+        message.has_tool_use.or(told.then_some(false))
     }
 
     /// The last message of the agent, which is its answer.

@@ -79,6 +79,7 @@ mod tests {
                 started_us: None,
                 origin: Origin::Stream,
                 subagent: None,
+                message_id: None,
             }
             .into(),
         };

@@ -8,6 +8,8 @@
 //! - [`cases`]: documents become cases;
 //! - [`run`]: conversations are held side by side, results come out one by one;
 //! - [`session`]: one conversation; [`adapters`]: how the agent is reached; [`roles`]: helpers that are asked;
+//! - [`recording`]: what an agent did, in a file that can be served again;
+//! - [`import`]: conversations that others held become cases and recordings;
 //! - [`checks`]: assertions as data, deciding over the recorded trace;
 //! - [`report`]: console, JSON, JSON lines, JUnit, GitHub.
 
@@ -15,10 +17,12 @@ pub mod adapters;
 pub mod cases;
 pub mod checks;
 pub mod config;
+pub mod import;
 pub use hotseat_document as document;
 pub use hotseat_model as model;
 pub use hotseat_runtime as runtime;
 mod process;
+pub mod recording;
 pub mod report;
 pub mod roles;
 pub mod run;

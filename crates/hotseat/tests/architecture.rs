@@ -8,11 +8,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("checks", &[]),
     ("session", &["adapters", "cases", "checks", "process", "roles"]),
     ("roles", &["adapters", "checks", "session"]),
-    ("adapters", &["process", "session"]),
+    ("adapters", &["process", "recording", "session"]),
     ("cases", &["checks", "session"]),
-    ("config", &["adapters", "cases", "checks", "process", "session"]),
+    ("config", &["adapters", "cases", "checks", "process", "recording", "session"]),
+    ("import", &["cases", "recording", "session"]),
+    ("recording", &["session"]),
     ("run", &["adapters", "cases", "checks", "config", "roles", "session"]),
-    ("report", &["checks", "run", "session"]),
+    ("report", &["checks", "recording", "run", "session"]),
 ];
 
 fn uses(folder: &Path, found: &mut Vec<String>) {

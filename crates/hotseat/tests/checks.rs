@@ -356,6 +356,7 @@ fn conversation(talk: &Talk) -> Conversation {
                 started_us: None,
                 origin: Origin::Stream,
                 subagent: None,
+                message_id: None,
             };
             within.push((clock + call.begins, invoked.into()));
             if let Some(text) = RESULTS[call.result] {
@@ -381,7 +382,7 @@ fn conversation(talk: &Talk) -> Conversation {
                 turn_id: turn_id.clone(),
                 message_id: format!("m-{number}-{place}").into(),
                 content: (*text).to_string(),
-                has_tool_use: false,
+                has_tool_use: Some(false),
                 started_us: None,
                 origin: Origin::Stream,
                 subagent: None,

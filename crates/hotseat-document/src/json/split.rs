@@ -20,6 +20,8 @@ pub struct Values<R> {
     name: Arc<str>,
     wrapper: &'static str,
     layout: Layout,
+    /// Whether a list at the beginning may be followed by more.
+    goes_on: bool,
 }
 
 /// What comes next in a file.
@@ -60,7 +62,15 @@ struct Scanned {
 impl<R: BufRead> Values<R> {
     pub(super) fn new(name: Arc<str>, reader: R, wrapper: &'static str) -> Self {
         let bytes = Bytes { reader, line: 1, column: 1, at_start: true, put_back: Vec::new() };
-        Values { bytes, name, wrapper, layout: Layout::Start }
+        Values { bytes, name, wrapper, layout: Layout::Start, goes_on: false }
+    }
+
+    /// Reads further values behind a list that the file begins with, where that would be a mistake. Those that are lists
+    /// are values as a whole: in a file with a list on each line, only the first one is taken apart.
+    #[must_use]
+    pub fn behind_lists(mut self) -> Self {
+        self.goes_on = true;
+        self
     }
 
     fn read(&mut self) -> Result<Option<Arc<Source>>, Diagnostic> {
@@ -86,6 +96,10 @@ impl<R: BufRead> Values<R> {
                 (Layout::Start | Layout::Stream, b',') => {
                     let help = "only the entries of a list, between `[` and `]`, have commas between them";
                     return self.give_up("this comma stands between values", Some(help));
+                }
+                (Layout::End, _) if self.goes_on => {
+                    self.layout = Layout::Stream;
+                    continue;
                 }
                 (Layout::End, _) => return self.give_up("nothing may stand behind the list of cases", None),
                 (Layout::Start | Layout::Stream | Layout::ListStart(_) | Layout::Entry(_), _) => {

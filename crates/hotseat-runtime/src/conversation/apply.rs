@@ -97,7 +97,8 @@ pub(super) fn apply(
                 Role::User => {
                     entry.user_text.clone_from(content);
                     entry.transcript.push(ModelMessage::user(content));
-                    out.event(UserMessage { turn_id, message_id, content: content.clone() });
+                    let content = content.clone();
+                    out.event(UserMessage { turn_id, message_id, content, attachments: Vec::new() });
                     None
                 }
                 Role::Agent => {
@@ -107,7 +108,7 @@ pub(super) fn apply(
                         turn_id,
                         message_id,
                         content: content.clone(),
-                        has_tool_use: *has_tool_use,
+                        has_tool_use: Some(*has_tool_use),
                         started_us: None,
                         origin: Origin::Stream,
                         subagent: (agent != root_agent).then(|| agent.0.clone()),
@@ -720,6 +721,7 @@ fn begin(
         started_us: None,
         origin: Origin::Stream,
         subagent,
+        message_id: None,
         invocation_mode,
     }));
     Ok(())

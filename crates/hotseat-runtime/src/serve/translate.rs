@@ -692,7 +692,7 @@ mod tests {
                 turn_id: "c-t1".into(),
                 message_id: "c-m2".into(),
                 content: content.to_string(),
-                has_tool_use: false,
+                has_tool_use: Some(false),
                 started_us: None,
                 origin: Origin::Stream,
                 subagent: None,

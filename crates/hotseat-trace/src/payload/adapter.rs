@@ -190,6 +190,8 @@ pub struct ToolInvoked {
     pub origin: Origin,
     /// The sub-agent that called; absent for the agent itself.
     pub subagent: Option<Arc<str>>,
+    /// The message that calls, where the agent says.
+    pub message_id: Option<Arc<str>>,
 }
 
 impl From<TurnStarted> for Payload {
@@ -224,6 +226,7 @@ impl From<ToolInvoked> for Payload {
             started_us: known.started_us,
             origin: known.origin,
             subagent: known.subagent,
+            message_id: known.message_id,
             invocation_mode: None,
         })
     }

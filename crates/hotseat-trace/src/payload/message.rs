@@ -14,6 +14,9 @@ members! {
             message_id: Arc<str>,
             /// What was said.
             content: String,
+            /// What was attached, as it is called.
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            attachments: Vec<String>,
         }
         /// `message.assistant`
         AssistantMessage {
@@ -21,8 +24,9 @@ members! {
             message_id: Arc<str>,
             /// The whole text of the message.
             content: String,
-            /// Whether the same message called tools.
-            has_tool_use: bool,
+            /// Whether the same message called tools; absent where that is not known when it ends.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            has_tool_use: Option<bool>,
             /// When its first part arrived; the event itself marks the end of the message.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             started_us: Option<Offset>,

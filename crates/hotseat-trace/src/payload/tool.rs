@@ -105,6 +105,9 @@ members! {
             /// The sub-agent that called; absent for the agent itself.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             subagent: Option<Arc<str>>,
+            /// The message that calls, where the agent says: it may hold a text and other calls.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            message_id: Option<Arc<str>>,
             /// Whether an agent works apart or joins the conversation: `delegate`, `loop_in`; only where the tool is one.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             invocation_mode: Option<InvocationMode>,

@@ -16,7 +16,8 @@ use hotseat_runtime::files::{AgentFile, Connector};
 use hotseat_runtime::ids::{CallId, TurnId};
 use hotseat_runtime::live::{Handle, Host, HostError, HostOptions, Models, Signal, Watcher};
 use hotseat_trace::{
-    ExecutionKind, Failure, FailureKind, InterruptRaised, Offset, Payload, Record, ToolInvocation,
+    AgentRunFailed, ExecutionKind, Failure, FailureKind, InterruptRaised, Offset, Payload, Record,
+    ToolInvocation,
 };
 use serde_json::Value;
 
@@ -124,6 +125,8 @@ struct Turn<'a> {
     begun: HashMap<TurnId, Offset>,
     /// How often the client was asked for something.
     asked: usize,
+    /// What the client answered to the agent's questions, by their ids.
+    answered: HashMap<Arc<str>, InterruptReply>,
     script: &'a mut TurnScript,
     recorder: &'a mut Recorder,
 }
@@ -166,8 +169,15 @@ impl Session {
                 Failure::new(FailureKind::AgentError, format!("the agent took no turn: {reason}")).into()
             );
         };
-        let mut turn =
-            Turn { id: turn_id, own: own.clone(), begun: HashMap::new(), asked: 0, script, recorder };
+        let mut turn = Turn {
+            id: turn_id,
+            own: own.clone(),
+            begun: HashMap::new(),
+            asked: 0,
+            answered: HashMap::new(),
+            script,
+            recorder,
+        };
         let held = talk.hold(&mut turn, &self.http, limits).await;
         if held.is_err() {
             // What the agent still does in this turn belongs to none.
@@ -302,10 +312,23 @@ impl Turn<'_> {
             // The session has said so already, or will.
             Payload::TurnStarted(_) | Payload::UserMessage(_) if is_own => return Ok(Next::GoOn),
             Payload::TurnCompleted(_) if is_own => return Ok(Next::Done),
-            Payload::TurnFailed(failed) if is_own => return Err(TurnError::Run(failed.error.clone())),
+            Payload::TurnFailed(failed) if is_own => {
+                let error = failed.error.clone();
+                self.recorder.emit(AgentRunFailed { turn_id: self.id.clone(), error: error.clone() });
+                return Err(TurnError::Run(error));
+            }
             Payload::AssistantMessage(message) => {
                 let begun = said_in.as_deref().and_then(|turn| self.begun.remove(&TurnId::from(turn)));
                 message.started_us = message.started_us.or(begun);
+            }
+            // The agent tells how it understood the answer; here it counts what was answered.
+            Payload::InterruptAnswered(told) => {
+                let (status, payload) = match self.answered.remove(&told.interrupt_id) {
+                    Some(InterruptReply::Resolved(payload)) => ("resolved", Some(payload)),
+                    Some(InterruptReply::Cancelled) => ("cancelled", None),
+                    None => (&*told.status, told.payload.take()),
+                };
+                (told.status, told.payload) = (status.into(), payload);
             }
             _ => {}
         }
@@ -349,6 +372,7 @@ impl Turn<'_> {
         let Some(reply) = self.script.interrupt_reply(&asked) else {
             return Err(unanswered_interrupt(&asked, &question.value));
         };
+        self.answered.insert(question.interrupt_id.clone(), reply.clone());
         let verdict = match reply {
             InterruptReply::Resolved(payload) => ApprovalVerdict::read(&payload)
                 .map_err(|wrong| Failure::new(FailureKind::TestError, wrong))?,

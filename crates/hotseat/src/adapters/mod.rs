@@ -10,6 +10,7 @@ pub mod embedded;
 pub mod http;
 pub mod http_agent;
 pub mod openai;
+pub mod replay;
 pub mod sse;
 mod telling;
 pub mod template;
@@ -45,6 +46,11 @@ pub trait AgentSession: Send {
     fn remember(&mut self, messages: &[Message]) -> Result<(), Failure> {
         let _ = messages;
         Ok(())
+    }
+
+    /// Whether the trace of its conversation tells how long things took. Asked after `remember`.
+    fn keeps_time(&self) -> bool {
+        true
     }
 
     /// Sends one input and emits everything the agent does until it is done with the turn.

@@ -10,6 +10,7 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
+pub(super) use crate::session::output_of_text;
 use crate::session::{Message, MessageCall, Part, Recorder, Role, ToolReply};
 
 /// Records what an agent says and does in one turn.
@@ -69,8 +70,9 @@ impl<'a> Telling<'a> {
         self.recorder.emit(AgentRunFailed { turn_id: self.turn_id.clone(), error: error.clone() });
     }
 
-    /// Records a message that began at `started`. An empty one is none.
-    pub(super) fn message(&mut self, content: String, started: Option<Offset>, has_tool_use: bool) {
+    /// Records a message that began at `started`, and whether it called tools too, where that is known. An empty one is
+    /// none.
+    pub(super) fn message(&mut self, content: String, started: Option<Offset>, has_tool_use: Option<bool>) {
         if content.is_empty() {
             return;
         }
@@ -126,6 +128,7 @@ impl<'a> Telling<'a> {
             started_us: started,
             origin: Origin::Stream,
             subagent: None,
+            message_id: None,
         });
         tool_call_id
     }
@@ -238,14 +241,6 @@ impl Arguments {
             Arguments::Json(value) => value.clone(),
             Arguments::Broken(text) => Value::String(text.clone()),
         }
-    }
-}
-
-/// A result that was received as text: JSON where it is an object or a list, otherwise the text as it is.
-pub(super) fn output_of_text(text: String) -> Value {
-    match serde_json::from_str(&text) {
-        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
-        Ok(_) | Err(_) => Value::String(text),
     }
 }
 

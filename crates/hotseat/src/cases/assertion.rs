@@ -67,7 +67,7 @@ fn kind(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)>
         }
         "tool_called" => tool_called(map, mistakes)?,
         "tool_result" => tool_result(map, mistakes)?,
-        "tool_sequence" => (CheckKind::ToolSequence(tool_sequence(map)?), place("calls")),
+        "tool_sequence" => (CheckKind::ToolSequence(tool_sequence(map, mistakes)?), place("calls")),
         "agent" => judged(map, mistakes)?,
         "script" => {
             let words = "this version cannot run scripts: leave the assertion out, or use another type";
@@ -223,7 +223,7 @@ pub(super) fn reference(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Re
     None
 }
 
-fn tool_sequence(map: &Map<'_>) -> Option<ToolSequence> {
+fn tool_sequence(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<ToolSequence> {
     let calls = map.list("calls")?.filter_map(|view| {
         if let Some(name) = view.text() {
             return Some(ExpectedCall { name: name.to_string(), arguments: None });
@@ -231,12 +231,31 @@ fn tool_sequence(map: &Map<'_>) -> Option<ToolSequence> {
         let call = view.map(&EXPECTED_CALL)?;
         Some(ExpectedCall { name: call.text("name")?.to_string(), arguments: call.json("arguments") })
     });
+    let calls: Vec<ExpectedCall> = calls.collect();
+    let only = map.list("only").map(|names| names.filter_map(View::text).map(str::to_string).collect());
+    if let Some(only) = &only {
+        let only: &Vec<String> = only;
+        for (call, view) in
+            calls.iter().zip(map.list("calls")?).filter(|(call, _)| !only.contains(&call.name))
+        {
+            let message = format!("`{}` is expected, and `only` leaves its calls out", call.name);
+            mistakes.push(mistake(Some(view.place()), message));
+        }
+    }
+    let order = map.text("order").unwrap_or_default();
+    if calls.is_empty() && matches!(order, "in_order" | "superset") {
+        let message = format!("no calls with `order: {order}` asserts nothing");
+        mistakes
+            .push(mistake(map.place_of("calls"), message).help("`order: strict` means that there are none"));
+    }
     Some(ToolSequence {
-        calls: calls.collect(),
-        order: match map.text("order") {
-            Some("unordered") => SequenceMatch::Unordered,
-            Some("subset") => SequenceMatch::Subset,
-            Some("superset") => SequenceMatch::Superset,
+        calls,
+        only,
+        order: match order {
+            "in_order" => SequenceMatch::InOrder,
+            "unordered" => SequenceMatch::Unordered,
+            "subset" => SequenceMatch::Subset,
+            "superset" => SequenceMatch::Superset,
             _ => SequenceMatch::Strict,
         },
         arguments: match map.text("arguments") {

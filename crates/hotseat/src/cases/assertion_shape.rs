@@ -213,10 +213,15 @@ assertion!(
         .aliases(&["value"]),
         Field::optional(
             "order",
-            Kind::Choice(&["strict", "unordered", "subset", "superset"]),
-            "`strict`: just these, in this order. `unordered`: just these. `subset`: only these, perhaps not all. `superset`: all of these, perhaps others.",
+            Kind::Choice(&["strict", "in_order", "unordered", "subset", "superset"]),
+            "`strict`: just these, in this order. `in_order`: all of these, in this order, perhaps others between them. `unordered`: just these. `subset`: only these, perhaps not all. `superset`: all of these, perhaps others.",
         )
         .default("strict"),
+        Field::optional(
+            "only",
+            Kind::NonEmptyList(&Kind::NonEmptyText),
+            "Only calls of these tools are looked at: those that change something, for instance. Default: all.",
+        ),
         Field::optional(
             "arguments",
             Kind::Choice(&["exact", "subset", "ignored"]),

@@ -3,7 +3,7 @@
 
 use crate::checks::{
     After, ArgumentPatterns, ArgumentsNever, CallFilter, CallForbidden, Check, CheckKind, Count, Idle,
-    MaxDuration, MaxIdle, Pattern, ResultNever, Strength, Text, TextMatch, ToolCount,
+    MaxDuration, MaxIdle, NoTextBesideCalls, Pattern, ResultNever, Strength, Text, TextMatch, ToolCount,
 };
 use hotseat_document::{Diagnostic, Diagnostics, Map, Place, View};
 
@@ -171,6 +171,9 @@ fn text(map: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
         for (pattern, place) in patterns(map, key, mistakes) {
             checks.push(Check::new(CheckKind::Text(Text { pattern, must }), place));
         }
+    }
+    if let Some(place) = map.place_of("beside_calls") {
+        checks.push(Check::new(CheckKind::NoTextBesideCalls(NoTextBesideCalls), place));
     }
     checks
 }

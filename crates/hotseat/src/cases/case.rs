@@ -1,7 +1,7 @@
 //! A case, decoded.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::block::{Block, pattern};
 use super::checkpoints::{Checkpoint, checkpoints};
 use super::content::{attachments, messages, parts};
-use super::limits::{millis, timeout};
+use super::hook::{self, Hook, NamedHook};
+use super::limits::timeout;
 use super::partners::{self, Interactive, Simulator};
 use super::script::{client_tools, interrupt_answers};
-use super::shape::{CASE, EXPECTED_ERROR, HOOK, MESSAGE, TURN};
+use super::shape::{CASE, EXPECTED_ERROR, MESSAGE, TURN};
 use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
@@ -39,6 +40,10 @@ pub struct Case {
     pub timeout: Option<Duration>,
     /// How often it is tried again when it fails, if it says so.
     pub retries: Option<usize>,
+    /// The hook of the project that runs before everything else.
+    pub before: Option<NamedHook>,
+    /// The hook of the project that runs when all is over, whatever it came to.
+    pub after: Option<NamedHook>,
     /// How many hooks it has; each is decoded when the ones before it have run.
     pub hooks: usize,
     /// Words by which it is grouped.
@@ -159,19 +164,6 @@ pub struct ExpectedError {
     pub code: Option<Pattern>,
 }
 
-/// A command that runs before the first turn.
-#[derive(Debug, Clone)]
-pub struct Hook {
-    /// The program and its arguments.
-    pub command: Vec<String>,
-    /// How long it may run.
-    pub timeout: Duration,
-    /// Environment variables added for it.
-    pub env: BTreeMap<String, String>,
-    /// Its working folder, relative to the default one.
-    pub cwd: Option<PathBuf>,
-}
-
 /// What a case was decoded from, kept to decode it again with more variables. Its tree is not kept: few cases need it
 /// once more, and it is many times as large as its text.
 #[derive(Debug)]
@@ -194,6 +186,13 @@ pub struct Inherited {
 }
 
 impl Case {
+    /// Everything that is asserted and measured in it.
+    pub fn every_check(&self) -> impl Iterator<Item = &Check> {
+        let of_turns = self.turns.iter().flat_map(|turn| &turn.checks);
+        let of_checkpoints = self.checkpoints.iter().flat_map(|checkpoint| &checkpoint.checks);
+        self.checks.iter().chain(&self.final_checks).chain(of_turns).chain(of_checkpoints)
+    }
+
     /// Decodes a case from a document. Variables that only its hooks can give stay as they are written.
     ///
     /// # Errors
@@ -211,12 +210,13 @@ impl Case {
         }
         let document = Arc::new(Document { source: source.clone(), parse, inherited: inherited.clone() });
         let hooks = hooks(&node, source).count();
+        let is_given = hooks > 0 || node.get("before").is_some();
         let given = BTreeMap::new();
-        let variables = Variables { environment, given: &given, more_to_come: hooks > 0, redactor };
+        let variables = Variables { environment, given: &given, more_to_come: is_given, redactor };
         let case = decode(&document, &node, variables)?;
         // A hook can use what the ones before it have given; the first can use nothing.
         for index in 0..hooks {
-            let variables = Variables { more_to_come: index > 0, ..variables };
+            let variables = Variables { more_to_come: index > 0 || case.before.is_some(), ..variables };
             case.hook(index, variables)?;
         }
         Ok(case)
@@ -227,7 +227,7 @@ impl Case {
     /// # Errors
     /// Every variable that is not defined, and whatever is wrong with what they were filled in to.
     pub fn bind(self: &Arc<Self>, variables: Variables<'_>) -> Result<Arc<Case>, Diagnostics> {
-        if self.hooks == 0 {
+        if !self.has_hooks() {
             return Ok(self.clone());
         }
         decode(&self.document, &self.document.node(), variables).map(Arc::new)
@@ -264,25 +264,14 @@ impl Case {
     /// # Errors
     /// Every variable that is not defined.
     pub fn hook(&self, index: usize, variables: Variables<'_>) -> Result<Hook, Diagnostics> {
-        let source = &self.document.source;
-        let mut mistakes = Diagnostics::new();
-        let whole = self.document.node();
-        let mut node = hooks(&whole, source).nth(index).cloned().expect("the case has this hook");
-        interpolate(&mut node, &Kind::Shape(&HOOK), variables, source, &mut mistakes);
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
-        let map = Map::of(&node, source, &HOOK).expect("the shape was checked");
-        let texts = map.list("cmd").into_iter().flatten().filter_map(View::text);
-        let env = map.get("env").and_then(View::entries).into_iter().flatten();
-        Ok(Hook {
-            command: texts.map(str::to_string).collect(),
-            timeout: map.integer("timeout_ms").map_or(Duration::from_secs(30), millis),
-            env: env
-                .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
-                .collect(),
-            cwd: map.text("cwd").map(PathBuf::from),
-        })
+        let (whole, source) = (self.document.node(), &self.document.source);
+        let node = hooks(&whole, source).nth(index).expect("the case has this hook");
+        Hook::read(node, source, variables)
+    }
+
+    /// Whether commands run before it that may give it variables.
+    pub fn has_hooks(&self) -> bool {
+        self.hooks > 0 || self.before.is_some()
     }
 }
 
@@ -335,15 +324,6 @@ fn read(
     // These are shown wherever the case is; what hooks give is not in them yet.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
     let (id, name) = (map.text("id"), map.text("name"));
-    for key in ["before", "after"] {
-        if let Some(place) = map.place_of(key) {
-            let wrong = mistake(
-                Some(place),
-                format!("`{key}` names a function of a script, and this version cannot run scripts"),
-            );
-            mistakes.push(wrong.help("commands that run before the first turn stand under `hooks`"));
-        }
-    }
     let options = options(map, None, mistakes);
     let (mut opening, turns) = inputs(map, &every_turn, options.as_ref(), mistakes);
     // As it is written it stands in reports only.
@@ -377,6 +357,8 @@ fn read(
         },
         timeout: timeout(map, mistakes),
         retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
+        before: hook::named(map, "before"),
+        after: hook::named(map, "after"),
         hooks: map.list("hooks").into_iter().flatten().count(),
         tags: map.list("tags").into_iter().flatten().filter_map(View::text).map(shown).collect(),
         metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),

@@ -14,8 +14,6 @@ const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
 pub const RETRIES: Kind = Kind::Integer { min: 0, max: 100 };
 
 const DURATION: &str = "The same as a duration: `500ms`, `30s`, `1m30s`.";
-const NAMED_HOOK: &str =
-    "A function of a script. Refused by this version: it cannot run scripts. `hooks` run commands.";
 
 /// One test: a conversation and what is asserted of it.
 pub static CASE: Shape = Shape {
@@ -63,8 +61,16 @@ pub static CASE: Shape = Shape {
             Kind::List(&Kind::Shape(&HOOK)),
             "Commands that run before the first turn, in order.",
         ),
-        Field::optional("before", Kind::NonEmptyText, NAMED_HOOK),
-        Field::optional("after", Kind::NonEmptyText, NAMED_HOOK),
+        Field::optional(
+            "before",
+            Kind::NonEmptyText,
+            "A hook of the project file, by its name, that runs before everything else. It reads `{test_case}` from its standard input; what it prints is a JSON object of variables, or nothing.",
+        ),
+        Field::optional(
+            "after",
+            Kind::NonEmptyText,
+            "A hook of the project file, by its name, that runs when all is over, whatever it came to. It reads `{test_case, result, before_data}`. That it fails changes no verdict. It does not run if `before` failed.",
+        ),
         Field::optional(
             "type",
             Kind::Choice(&["single_turn", "multi_turn"]),
@@ -639,6 +645,11 @@ pub static TEXT: Shape = Shape {
     fields: &[
         Field::optional("must_match", PATTERNS, "Each of these fits."),
         Field::optional("must_not_match", PATTERNS, "None of these fits."),
+        Field::optional(
+            "beside_calls",
+            Kind::Choice(&["forbid"]),
+            "`forbid`: no message says something and calls tools too. Where an agent does not tell which message makes a call, that cannot be judged and does not hold.",
+        ),
     ],
 };
 

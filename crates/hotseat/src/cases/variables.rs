@@ -87,6 +87,11 @@ pub fn interpolate(
     }
 }
 
+/// A text that means itself: what looks like a variable in it is none.
+pub fn literal(text: &str) -> String {
+    text.replace("${", "$${")
+}
+
 /// The variables that a text refers to: with `true` those of the environment. Malformed ones are passed over.
 pub fn references(text: &str) -> Vec<(&str, bool)> {
     let parts = parts(text).unwrap_or_default();
@@ -283,6 +288,7 @@ mod tests {
             ("${S}", Kind::Text, json!("secret value")),
             ("$${ID} and $${", Kind::Text, json!("${ID} and ${")),
             ("$5 {a} $x", Kind::Text, json!("$5 {a} $x")),
+            (&literal("${ID} $${ID} $$${ ${"), Kind::Text, json!("${ID} $${ID} $$${ ${")),
         ] {
             assert_eq!(fill(text, &kind), Ok(expected), "{text}");
         }

@@ -6,6 +6,7 @@
 mod after;
 mod answer;
 mod arguments_never;
+mod beside_calls;
 mod call_forbidden;
 mod calls;
 mod contains;
@@ -35,6 +36,7 @@ use serde_json::Value;
 pub use after::After;
 pub use answer::{answer, json_in, whole_json};
 pub use arguments_never::ArgumentsNever;
+pub use beside_calls::NoTextBesideCalls;
 pub use call_forbidden::CallForbidden;
 pub use calls::{ArgumentPatterns, CallFilter};
 pub use contains::Contains;
@@ -103,6 +105,8 @@ pub enum CheckKind {
     MaxIdle(MaxIdle),
     /// The agent's text fits a pattern, or does not.
     Text(Text),
+    /// The agent says nothing in messages that call tools.
+    NoTextBesideCalls(NoTextBesideCalls),
     /// The agent says a text, or does not.
     Contains(Contains),
     /// The agent's answer is this.
@@ -136,6 +140,7 @@ impl CheckKind {
             CheckKind::MaxDuration(check) => check.describe(),
             CheckKind::MaxIdle(check) => check.describe(),
             CheckKind::Text(check) => check.describe(),
+            CheckKind::NoTextBesideCalls(check) => check.describe(),
             CheckKind::Contains(check) => check.describe(),
             CheckKind::Equals(check) => check.describe(),
             CheckKind::Regex(check) => check.describe(),
@@ -159,6 +164,7 @@ impl CheckKind {
             CheckKind::MaxDuration(check) => check.decide(scope),
             CheckKind::MaxIdle(check) => check.decide(scope),
             CheckKind::Text(check) => check.decide(scope),
+            CheckKind::NoTextBesideCalls(check) => check.decide(scope),
             CheckKind::Contains(check) => check.decide(scope),
             CheckKind::Equals(check) => check.decide(scope),
             CheckKind::Regex(check) => check.decide(scope),
@@ -207,6 +213,11 @@ impl Check {
             Outcome::NothingToJudge => false,
         };
         CheckVerdict { passed, expected: self.describe(), actual }
+    }
+
+    /// Whether it judges how long things take.
+    pub fn is_about_time(&self) -> bool {
+        matches!(self.kind, CheckKind::MaxDuration(_) | CheckKind::MaxIdle(_))
     }
 
     /// The limit on the time that a turn or case may take, if this check sets one.

@@ -22,6 +22,8 @@ pub struct ExpectedCall {
 pub enum SequenceMatch {
     /// Just these, in this order.
     Strict,
+    /// All of these, in this order, and perhaps others between them.
+    InOrder,
     /// Just these, in any order.
     Unordered,
     /// Only these, but perhaps not all.
@@ -35,6 +37,8 @@ pub enum SequenceMatch {
 pub struct ToolSequence {
     /// The calls that are expected.
     pub calls: Vec<ExpectedCall>,
+    /// The tools whose calls are looked at; none for all.
+    pub only: Option<Vec<String>>,
     /// How they relate to those that were made.
     pub order: SequenceMatch,
     /// How arguments are compared.
@@ -46,11 +50,16 @@ impl ToolSequence {
     pub fn describe(&self) -> String {
         let calls: Vec<String> = self.calls.iter().map(|call| self.shown(call)).collect();
         let calls = if calls.is_empty() { "none".to_string() } else { calls.join(", ") };
+        let made = match &self.only {
+            None => "the tool calls".to_string(),
+            Some(only) => format!("the calls of {}", only.join(", ")),
+        };
         match self.order {
-            SequenceMatch::Strict => format!("the tool calls are, in this order: {calls}"),
-            SequenceMatch::Unordered => format!("the tool calls are, in any order: {calls}"),
-            SequenceMatch::Subset => format!("the tool calls are among these: {calls}"),
-            SequenceMatch::Superset => format!("among the tool calls are: {calls}"),
+            SequenceMatch::Strict => format!("{made} are, in this order: {calls}"),
+            SequenceMatch::InOrder => format!("among {made} are, in this order: {calls}"),
+            SequenceMatch::Unordered => format!("{made} are, in any order: {calls}"),
+            SequenceMatch::Subset => format!("{made} are among these: {calls}"),
+            SequenceMatch::Superset => format!("among {made} are: {calls}"),
         }
     }
 
@@ -69,7 +78,10 @@ impl ToolSequence {
     }
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let made: Vec<(usize, &ToolCall)> = scope.calls().collect();
+        let is_meant = |call: &ToolCall| {
+            self.only.as_ref().is_none_or(|only| only.iter().any(|name| *name == *call.name))
+        };
+        let made: Vec<(usize, &ToolCall)> = scope.calls().filter(|(_, call)| is_meant(call)).collect();
         let fits = |expected: usize, made_at: usize| self.fits(&self.calls[expected], made[made_at].1);
         let (wanted, there) = (self.calls.len(), made.len());
         // For each call that was made, the expected one it stands for.
@@ -77,6 +89,7 @@ impl ToolSequence {
             SequenceMatch::Strict => {
                 (0..there).map(|at| (at < wanted && fits(at, at)).then_some(at)).collect()
             }
+            SequenceMatch::InOrder => in_order(wanted, there, fits),
             SequenceMatch::Unordered | SequenceMatch::Subset | SequenceMatch::Superset => {
                 assign(wanted, there, fits)
             }
@@ -87,7 +100,7 @@ impl ToolSequence {
         let holds = match self.order {
             SequenceMatch::Strict | SequenceMatch::Unordered => all_wanted && all_made,
             SequenceMatch::Subset => all_made,
-            SequenceMatch::Superset => all_wanted,
+            SequenceMatch::Superset | SequenceMatch::InOrder => all_wanted,
         };
         let missing = (0..wanted)
             .filter(|at| !pairs.contains(&Some(*at)))
@@ -102,6 +115,18 @@ impl ToolSequence {
         let actual = if lines.is_empty() { "no tool was called".to_string() } else { listed(&lines) };
         Decided::of(holds, actual)
     }
+}
+
+/// Goes through the calls with the expectations in their order: each takes the first call that fits behind the one
+/// before. One that finds none ends it, for those behind it can no longer be in order.
+fn in_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+    let mut next = 0;
+    let pairs = (0..there).map(|at| {
+        let taken = (next < wanted && fits(next, at)).then_some(next);
+        next += usize::from(taken.is_some());
+        taken
+    });
+    pairs.collect()
 }
 
 /// Gives as many calls as possible an expectation of their own. One call may fit several expectations, so the first
@@ -142,6 +167,17 @@ fn give(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_in_order_may_have_others_between_them() {
+        let calls = ["a", "x", "b", "a"];
+        let paired = |wanted: &[&str]| {
+            let pairs = in_order(wanted.len(), calls.len(), |expected, at| wanted[expected] == calls[at]);
+            pairs.iter().flatten().count() == wanted.len()
+        };
+        assert!(paired(&["a", "b"]) && paired(&["b", "a"]) && paired(&["a", "a"]) && paired(&[]));
+        assert!(!paired(&["b", "x"]) && !paired(&["a", "a", "a"]) && !paired(&["y"]));
+    }
 
     #[test]
     fn an_earlier_choice_makes_room() {

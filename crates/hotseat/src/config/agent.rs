@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::shape::TARGET;
 use super::start::Start;
 use super::target::{BoundTarget, Hears, Kind, Target};
-use crate::cases::{Block, Inherited, Variables, interpolate, millis, references};
+use crate::cases::{Block, Inherited, Variables, interpolate, literal, millis, references};
 use crate::session::{Redactor, Timeouts};
 use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
 use hotseat_runtime::files::Connectors;
@@ -93,7 +93,10 @@ impl Agent {
             Some(Target::Embedded(target)) => Some(Arc::new(target.agent.known.clone())),
             _ => (kind != Kind::Embedded).then(|| connectors.clone()),
         };
-        let limit = |key: &str, default: u64| map.integer(key).map_or(Duration::from_millis(default), millis);
+        let limit = |key: &str, default: u64| {
+            let given = shape.field(key).and_then(|_| map.integer(key));
+            given.map_or(Duration::from_millis(default), millis)
+        };
         Agent {
             name: name.map(Arc::from),
             description: map.text("description").map(str::to_string),
@@ -114,6 +117,22 @@ impl Agent {
             source: source.clone(),
             node: node.clone(),
         }
+    }
+
+    /// This agent with what is asserted of it and the tools that it is offered, but served from recordings, whose path
+    /// starts from the root of `around`.
+    pub(super) fn replayed(&self, from: &str, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Agent {
+        let mut node = replay_node(from);
+        if let (Value::Map(entries), Value::Map(own)) = (&mut node.value, &self.node.value) {
+            entries.extend(own.iter().filter(|entry| KEPT_IN_REPLAY.contains(&&*entry.key.text)).cloned());
+        }
+        let agent = Agent::read(self.name.as_deref(), &node, &self.source, around, mistakes);
+        Agent { folder: self.folder.clone(), ..agent }
+    }
+
+    /// An agent that serves recordings, and of which nothing is asserted.
+    pub(super) fn of_recordings(from: &str, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Agent {
+        Agent::read(None, &replay_node(from), &Source::new("-n", "", 1), around, mistakes)
     }
 
     /// What keeps it from being used.
@@ -160,6 +179,15 @@ impl Agent {
     pub(super) fn connectors(&self) -> Option<&Connectors> {
         self.known.as_deref()
     }
+}
+
+/// The settings of an agent that hold for its recordings too.
+const KEPT_IN_REPLAY: [&str; 5] = ["description", "tools", "timeout_ms", "assert", "turn_assert"];
+
+/// What would be written for an agent that serves recordings.
+fn replay_node(from: &str) -> Node {
+    // A path may hold what looks like a variable.
+    serde_json::json!({"type": "replay", "from": literal(from)}).into()
 }
 
 /// Whether texts below a node have variables that are still to be filled in.

@@ -4,6 +4,7 @@ mod agent;
 mod context;
 mod discover;
 mod helpers;
+mod hooks;
 mod project;
 pub mod shape;
 mod start;

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use super::agent::{Agent, Surroundings};
 use super::context::Calling;
+use super::hooks::Hooks;
 use super::shape::PROJECT;
-use super::target::{BoundTarget, Target, is_secret};
+use super::target::{BoundTarget, Target, find_recordings, is_secret};
 use crate::cases::{Case, Decoding, Environment, Inherited, Variables, interpolate, references};
 use crate::checks::Reference;
+use crate::recording::suite_name;
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check, nearest, yaml};
 use hotseat_model::Model;
@@ -41,6 +43,8 @@ pub struct Project {
     pub agents: Vec<Arc<Agent>>,
     /// The language models it names.
     connectors: Arc<Connectors>,
+    /// Commands that run around cases and runs, by name.
+    pub(super) hooks: Hooks,
     /// Who simulates users where cases do not say it.
     pub simulator: Option<Reference>,
     /// Who judges where cases do not say it.
@@ -49,6 +53,8 @@ pub struct Project {
     target: Option<Arc<Agent>>,
     /// The agent that is tested whatever else is said.
     chosen: Option<Arc<Agent>>,
+    /// What serves recordings in place of the agents that are tested.
+    replayed: Option<Replayed>,
     /// On whose behalf agents are spoken to, and with which model.
     calling: Calling,
     /// What suites without an agent inherit.
@@ -56,6 +62,22 @@ pub struct Project {
     environment: Environment,
     redactor: Redactor,
     header_secrets: Vec<(String, String)>,
+}
+
+/// What serves recordings.
+#[derive(Debug, Clone)]
+struct Replayed {
+    /// In place of each agent of the project.
+    instead: Vec<(Arc<Agent>, Arc<Agent>)>,
+    /// For suites that have no agent.
+    otherwise: Arc<Agent>,
+}
+
+impl Replayed {
+    fn in_place_of(&self, agent: Option<&Arc<Agent>>) -> Arc<Agent> {
+        let known = agent.and_then(|agent| self.instead.iter().find(|(own, _)| Arc::ptr_eq(own, agent)));
+        known.map_or(&self.otherwise, |(_, instead)| instead).clone()
+    }
 }
 
 impl Project {
@@ -79,10 +101,12 @@ impl Project {
             secrets: Vec::new(),
             agents: Vec::new(),
             connectors: Arc::default(),
+            hooks: Hooks::default(),
             simulator: None,
             judge: None,
             target: None,
             chosen: None,
+            replayed: None,
             calling: Calling::default(),
             nothing: Inherited::default(),
             redactor: Redactor::new(named_secrets(&environment, &[])),
@@ -134,7 +158,7 @@ impl Project {
             Variables { environment: &environment, given: &given, more_to_come: true, redactor: &none };
         if let hotseat_document::Value::Map(entries) = &mut node.value {
             // Agents and connectors look theirs up when they are used.
-            let used_later = ["target", "agents", "connectors"];
+            let used_later = ["target", "agents", "connectors", "hooks"];
             for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
                 if let Some(field) = PROJECT.field(&entry.key.text) {
                     interpolate(&mut entry.value, &field.kind, variables, &source, &mut mistakes);
@@ -177,10 +201,12 @@ impl Project {
             secrets: texts("secrets"),
             agents,
             connectors,
+            hooks: Hooks::of(&map),
             simulator,
             judge,
             target,
             chosen: None,
+            replayed: None,
             calling: Calling::default(),
             nothing: Inherited::default(),
             environment,
@@ -223,6 +249,33 @@ impl Project {
     pub fn choose(&mut self, name: &str) -> Result<(), Diagnostic> {
         self.chosen = Some(find_agent(&self.agents, name)?);
         Ok(())
+    }
+
+    /// Serves recordings in place of the agents that suites test. What the project asserts of an agent holds still, and
+    /// the tools that it is offered are there; suites without an agent are served too. Helpers stay who they are. `from`
+    /// starts from `folder`.
+    ///
+    /// # Errors
+    /// When there are no recordings.
+    pub fn replay(&mut self, from: &str, folder: &Path) -> Result<(), Diagnostics> {
+        find_recordings(&folder.join(from), from)?;
+        let mut mistakes = Diagnostics::new();
+        let around =
+            Surroundings { root: folder, connectors: &self.connectors, environment: &self.environment };
+        let tested = self.agents.iter().chain(&self.target);
+        let instead = tested.map(|agent| {
+            let replayed = agent.replayed(from, around, &mut mistakes);
+            (agent.clone(), Arc::new(replayed))
+        });
+        let instead = instead.collect();
+        let otherwise = Arc::new(Agent::of_recordings(from, around, &mut mistakes));
+        self.replayed = Some(Replayed { instead, otherwise });
+        if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    }
+
+    /// What a suite is called in recordings.
+    pub fn suite_name(&self, suite: &Path) -> String {
+        suite_name(&self.root, suite)
     }
 
     /// Speaks to agents as the command line says.
@@ -301,7 +354,11 @@ impl Project {
     ) -> Result<BoundTarget, Diagnostics> {
         let known = match &target.target {
             Target::Embedded(target) => &target.agent.known,
-            Target::AgUi(_) | Target::OpenAi(_) | Target::Http(_) | Target::Command(_) => &*self.connectors,
+            Target::AgUi(_)
+            | Target::OpenAi(_)
+            | Target::Http(_)
+            | Target::Command(_)
+            | Target::Replay(_) => &*self.connectors,
         };
         let mut named = BTreeMap::new();
         for (name, place) in names {
@@ -312,8 +369,17 @@ impl Project {
         Ok(target.with_connectors(named))
     }
 
-    /// The agent that a suite tests: the chosen one, else the one in whose folder it lies, else the target.
+    /// The agent that a suite tests: the chosen one, else the one in whose folder it lies, else the target; or what
+    /// serves recordings in its place.
     pub fn agent_of(&self, suite: &Path) -> Option<Arc<Agent>> {
+        let own = self.own_agent_of(suite);
+        match &self.replayed {
+            None => own,
+            Some(replayed) => Some(replayed.in_place_of(own.as_ref())),
+        }
+    }
+
+    fn own_agent_of(&self, suite: &Path) -> Option<Arc<Agent>> {
         if let Some(chosen) = &self.chosen {
             return Some(chosen.clone());
         }

@@ -1,6 +1,6 @@
 //! What may be written in a project file, as data.
 
-use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT, RETRIES};
+use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT, HOOK, RETRIES};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -25,6 +25,11 @@ pub static PROJECT: Shape = Shape {
             "connectors",
             Kind::Map(&Kind::Tagged(&CONNECTOR)),
             "Language models by name, for embedded agents and `options.connector`. One that is not used needs none of its variables and files.",
+        ),
+        Field::optional(
+            "hooks",
+            Kind::Map(&Kind::Shape(&HOOK)),
+            "Commands by name: cases name them under `before` and `after`, the command line behind `--before` and `--after`. They run in the folder of the project file.",
         ),
         Field::optional(
             "simulator",
@@ -77,7 +82,7 @@ pub static PROJECT: Shape = Shape {
 /// An agent and how it is reached.
 pub static TARGET: Tagged = Tagged {
     key: "type",
-    shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET, &EMBEDDED_TARGET],
+    shapes: &[&AG_UI_TARGET, &OPENAI_TARGET, &HTTP_TARGET, &COMMAND_TARGET, &EMBEDDED_TARGET, &REPLAY_TARGET],
     untagged: None,
 };
 
@@ -364,6 +369,32 @@ pub static EMBEDDED_TARGET: Shape = Shape {
         TOOLS,
         TIMEOUT,
         IDLE_TIMEOUT,
+        DESCRIPTION,
+        FOLDER,
+        ASSERTED,
+        TURN_ASSERTED,
+    ],
+};
+
+/// An agent that does again what it once did.
+pub static REPLAY_TARGET: Shape = Shape {
+    name: "ReplayTarget",
+    doc: "An agent that does again what it did when it was recorded: no model, no network.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["replay"]), "How the agent is reached."),
+        Field::required(
+            "from",
+            Kind::NonEmptyText,
+            "The folder of the recordings, or one recording that serves every case. Relative to the project file.",
+        ),
+        Field::optional(
+            "match",
+            Kind::Choice(&["exact", "position"]),
+            "`exact`: what the user says, and what the test answers to tools and interrupts, has to be as it was recorded. `position`: only the place of a turn in the conversation counts.",
+        )
+        .default("exact"),
+        TOOLS,
+        TIMEOUT,
         DESCRIPTION,
         FOLDER,
         ASSERTED,

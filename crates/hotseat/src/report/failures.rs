@@ -123,7 +123,10 @@ impl Failures {
         if self.count > SELECTED || self.count > self.most {
             return None;
         }
-        let ids: Vec<String> = self.first().iter().map(|failed| escape(&failed.id)).collect();
+        // Outside of brackets these mean nothing, so they need no escape.
+        let plainly =
+            |id: &str| ["-", "#", "&", "~"].iter().fold(escape(id), |id, c| id.replace(&format!("\\{c}"), c));
+        let ids: Vec<String> = self.first().iter().map(|failed| plainly(&failed.id)).collect();
         let pattern = match ids.as_slice() {
             [one] => format!("'^{one}$'"),
             several => format!("'^({})$'", several.join("|")),

@@ -94,6 +94,9 @@ pub struct HeldRecord<'a> {
     pub assertion_errors: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checkpoints: Vec<CheckpointRecord<'a>>,
+    /// What went wrong beside the case and changes no verdict.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub warnings: &'a [String],
 }
 
 /// One checkpoint.
@@ -482,6 +485,7 @@ impl<'a> HeldRecord<'a> {
             final_assertions: whole(true).map(AssertionRecord::of).collect(),
             assertion_errors: errors(attempt.checks.iter()),
             checkpoints: attempt.checkpoints.iter().map(CheckpointRecord::of).collect(),
+            warnings: &attempt.warnings,
         }
     }
 }

@@ -174,7 +174,12 @@ async fn ask_agent(
         caller_type: "user".into(),
     });
     let content = text.clone();
-    recorder.emit(UserMessage { turn_id: turn_id.clone(), message_id: message_id.clone(), content });
+    recorder.emit(UserMessage {
+        turn_id: turn_id.clone(),
+        message_id: message_id.clone(),
+        content,
+        attachments: Vec::new(),
+    });
     let options = Value::Object(question.options);
     let parts = [Part::Text(text.clone())];
     let input = Input {

@@ -8,14 +8,15 @@ use std::time::Duration;
 use hotseat_trace::{Conversation, Failure, FailureKind, Millis, Record, Verdict};
 use serde_json::Value;
 
+use super::hooks::Before;
 use super::partners::partners;
 use super::plan::Selected;
 use crate::adapters::AgentSession;
 use crate::adapters::http::Http;
-use crate::cases::{Case, Interactive, Variables};
+use crate::cases::{Case, Hook, Interactive, Variables};
 use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
 use crate::session::{
-    Asked, Checked, Held, OnMissingInput, Partners, Person, Reached, Recorder, Redactor, Timeouts,
+    Asked, Checked, Held, Identity, OnMissingInput, Partners, Person, Reached, Recorder, Redactor, Timeouts,
     TurnScript, hold, run_hook, wall_millis,
 };
 use hotseat_document::Diagnostics;
@@ -26,8 +27,8 @@ pub struct Outside {
     pub project: Arc<Project>,
     /// How long all turns of a case may take where it does not say so.
     pub case_timeout: Option<Duration>,
-    /// Whether attempts keep their events.
-    pub keep_events: bool,
+    /// What attempts keep of their events.
+    pub keep: Keep,
     /// What the command line says of all cases.
     pub overrides: Overrides,
     /// The person who can be asked, where one is there.
@@ -36,6 +37,17 @@ pub struct Outside {
     pub(super) means: Means,
     /// The agents that are the same for every case, with what takes their secrets out.
     bound: Vec<(Arc<Agent>, BoundTarget, Redactor)>,
+}
+
+/// What attempts keep of the events of their conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing but what they amount to.
+    Nothing,
+    /// The events.
+    Events,
+    /// The events, and what was received as it was received.
+    Raw,
 }
 
 /// What the command line says of all cases, whatever these say themselves.
@@ -75,6 +87,8 @@ pub struct Attempt {
     pub conversation: Conversation,
     /// The trace, where it was asked for.
     pub events: Vec<Record>,
+    /// What went wrong beside it and changes no verdict: hooks that ran afterwards.
+    pub warnings: Vec<String>,
     /// When it began.
     pub started_at: Millis,
     /// How long it took, hooks included.
@@ -91,14 +105,14 @@ impl Outside {
         agents: impl Iterator<Item = &'a Arc<Agent>>,
         http: Arc<Http>,
         case_timeout: Option<Duration>,
-        keep_events: bool,
+        keep: Keep,
     ) -> Result<Self, Diagnostics> {
         let environment = project.environment().clone();
-        let means = Means { http, environment, keep_raw: keep_events };
+        let means = Means { http, environment, keep_raw: keep == Keep::Raw };
         let mut outside = Outside {
             project,
             case_timeout,
-            keep_events,
+            keep,
             overrides: Overrides::default(),
             person: None,
             means,
@@ -146,7 +160,11 @@ impl Outside {
     }
 
     /// What takes out the secrets of the project, of a target, and of what hooks gave.
-    fn redactor(&self, of_target: &[(String, String)], given: &BTreeMap<String, Value>) -> Redactor {
+    pub(super) fn redactor(
+        &self,
+        of_target: &[(String, String)],
+        given: &BTreeMap<String, Value>,
+    ) -> Redactor {
         let (environment, named) = (self.project.environment(), &self.project.secrets);
         let of_hooks = given.iter().filter_map(|(name, value)| Some((name.clone(), secret_text(value)?)));
         let of_hooks = of_hooks.filter(|(name, value)| named.contains(name) || is_secret(name, value));
@@ -162,31 +180,47 @@ impl Outside {
 
 /// Makes an attempt; `number` says which one, from 1.
 pub async fn attempt(selected: Selected, number: usize, outside: &Outside) -> Attempt {
-    let started_at = wall_millis();
     let started = tokio::time::Instant::now();
     let mut attempt = Attempt::not_made(selected, number, Verdict::passed());
-    match &attempt.selected.case.skip {
-        Some(reason) => attempt.verdict = Verdict::skipped(reason.clone()),
-        None => match prepare(&attempt.selected, outside).await {
-            Err(failure) => attempt.verdict = Verdict::failed(failure),
-            Ok(Prepared { case, target, redactor, timeouts, partners }) => {
-                let target = target.for_case(&case.target).for_attempt(number);
-                let script = TurnScript::new(target.tools);
-                let mut agent = target.target.open(&outside.means);
-                let recorder = Recorder::new(redactor.clone(), outside.keep_events);
-                let mut held = hold(&case, &mut *agent, script, timeouts, &partners, recorder).await;
-                agent.close().await;
-                add_last_words(&mut held, &*agent, &redactor);
-                attempt.verdict = held.verdict;
-                attempt.checks = held.checks;
-                attempt.checkpoints = held.checkpoints;
-                attempt.limit = held.limit;
-                attempt.conversation = held.conversation;
-                attempt.events = held.events;
-            }
-        },
+    if let Some(reason) = &attempt.selected.case.skip {
+        attempt.verdict = Verdict::skipped(reason.clone());
+        return attempt;
     }
-    Attempt { started_at, duration: started.elapsed(), ..attempt }
+    let before = match outside.before(&attempt.selected.case).await {
+        Ok(before) => before,
+        Err(failure) => {
+            let verdict = Verdict::failed(failure);
+            return Attempt { verdict, duration: started.elapsed(), ..attempt };
+        }
+    };
+    hold_case(&mut attempt, &before, outside).await;
+    attempt.duration = started.elapsed();
+    outside.after(&mut attempt, &before).await;
+    attempt
+}
+
+/// Holds the conversation of an attempt.
+async fn hold_case(attempt: &mut Attempt, before: &Before, outside: &Outside) {
+    match prepare(&attempt.selected, before, outside).await {
+        Err(failure) => attempt.verdict = Verdict::failed(failure),
+        Ok(Prepared { case, target, redactor, timeouts, partners }) => {
+            let suite = outside.project.suite_name(&attempt.selected.suite.path);
+            let target = target.for_case(&case.target).for_attempt(attempt.number);
+            let target = target.named(suite, &attempt.selected.case.id);
+            let script = TurnScript::new(target.tools);
+            let mut agent = target.target.open(&outside.means);
+            let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing);
+            let mut held = hold(&case, &mut *agent, script, timeouts, &partners, recorder).await;
+            agent.close().await;
+            add_last_words(&mut held, &*agent, &redactor);
+            attempt.verdict = held.verdict;
+            attempt.checks = held.checks;
+            attempt.checkpoints = held.checkpoints;
+            attempt.limit = held.limit;
+            attempt.conversation = held.conversation;
+            attempt.events = held.events;
+        }
+    }
 }
 
 /// What an agent has left helps to understand why its conversation failed, however it failed.
@@ -209,10 +243,21 @@ impl Attempt {
             limit: None,
             conversation: Conversation::default(),
             events: Vec::new(),
+            warnings: Vec::new(),
             started_at: wall_millis(),
             duration: Duration::ZERO,
         }
     }
+}
+
+/// What keeps a conversation from beginning.
+pub(super) fn undefined(found: Diagnostics) -> Failure {
+    let mut words = found.into_iter().map(|diagnostic| match diagnostic.place {
+        Some(place) => format!("{} ({place})", diagnostic.message),
+        None => diagnostic.message,
+    });
+    let message = words.next().unwrap_or_default();
+    Failure::new(FailureKind::TestError, message).with_detail(words.collect::<Vec<_>>().join("\n"))
 }
 
 /// A case that is ready to be held.
@@ -225,36 +270,24 @@ struct Prepared {
 }
 
 /// Runs the hooks of a case and fills in their variables.
-async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Failure> {
+async fn prepare(selected: &Selected, before: &Before, outside: &Outside) -> Result<Prepared, Failure> {
     let case = &selected.case;
     let Some(agent) = &selected.agent else {
         let message = outside.project.no_target().message;
         return Err(Failure::new(FailureKind::TestError, message));
     };
     let bound = outside.bound(agent);
-    let mut given = BTreeMap::new();
-    let undefined = |found: Diagnostics| {
-        let mut words = found.into_iter().map(|diagnostic| match diagnostic.place {
-            Some(place) => format!("{} ({place})", diagnostic.message),
-            None => diagnostic.message,
-        });
-        let message = words.next().unwrap_or_default();
-        Failure::new(FailureKind::TestError, message).with_detail(words.collect::<Vec<_>>().join("\n"))
-    };
+    let mut given = before.given.clone();
     let folder = match &outside.project.file {
         Some(_) => &outside.project.root,
         None => &selected.suite.folder,
     };
     let identity = outside.project.calling().identity_before_hooks(case);
-    let told = [("USER", &identity.user), ("TEAM", &identity.team), ("LOCALE", &identity.locale)];
     for index in 0..case.hooks {
         let variables = outside.variables(&given);
         let mut hook = case.hook(index, variables).map_err(undefined)?;
-        // Hooks act on behalf of whom the agent is spoken to for.
-        for (name, word) in told {
-            hook.env.entry(format!("HOTSEAT_{name}")).or_insert_with(|| word.text.to_string());
-        }
-        let run = run_hook(&hook, folder, outside.project.environment()).await;
+        on_behalf_of(&identity, &mut hook);
+        let run = run_hook(&hook, folder, outside.project.environment(), None).await;
         let new = run.map_err(|failure| {
             let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
             outside.redactor(of_target, &given).failure(failure)
@@ -280,6 +313,13 @@ async fn prepare(selected: &Selected, outside: &Outside) -> Result<Prepared, Fai
     let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.over(case);
     Ok(Prepared { case, target, redactor, timeouts, partners })
+}
+
+/// Hooks act on behalf of whom the agent is spoken to for.
+pub(super) fn on_behalf_of(identity: &Identity, hook: &mut Hook) {
+    for (name, word) in [("USER", &identity.user), ("TEAM", &identity.team), ("LOCALE", &identity.locale)] {
+        hook.env.entry(format!("HOTSEAT_{name}")).or_insert_with(|| word.text.to_string());
+    }
 }
 
 impl Overrides {

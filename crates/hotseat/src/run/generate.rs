@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::attempt::Outside;
+use super::attempt::{Keep, Outside};
 use super::partners::role;
 use crate::adapters::http::Http;
 use crate::checks::Reference;
@@ -34,7 +34,7 @@ pub async fn generate(
         return Err(unset.clone().into());
     }
     let outside =
-        Outside::new(project.clone(), asked.into_iter().chain([target]), http.clone(), None, false)?;
+        Outside::new(project.clone(), asked.into_iter().chain([target]), http.clone(), None, Keep::Nothing)?;
     let failed = |words: String| Diagnostic::new(format!("{generator} made no cases up: {words}"));
     let started = match asked.and_then(|agent| agent.start.as_ref()) {
         None => None,

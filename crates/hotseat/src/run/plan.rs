@@ -102,12 +102,13 @@ impl Plan {
                         if plan.selection.fits(&case) && case.skip.is_none() {
                             mistakes
                                 .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
+                            mistakes.extend(project.wrong_hooks(&case));
                             plan.asks_person |= case.interactive.is_some();
                             match helpers(project, &case) {
                                 Ok(found) => plan.add_helpers(found.into_iter().map(|(_, helper)| helper)),
                                 Err(wrong) => mistakes.extend(wrong),
                             }
-                            without_hooks.extend(agent.filter(|_| case.hooks == 0).cloned());
+                            without_hooks.extend(agent.filter(|_| !case.has_hooks()).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
                         }
                         plan.count(case, &suite, agent);

@@ -1,6 +1,6 @@
 //! The one place where a session learns what time it is.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hotseat_trace::{Millis, Offset};
 
@@ -12,18 +12,30 @@ use hotseat_trace::{Millis, Offset};
 pub struct Clock {
     opened: Instant,
     opened_at: Millis,
+    /// How much time has passed that nobody has waited for.
+    skipped: Duration,
 }
 
 impl Clock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        Clock { opened: Instant::now(), opened_at: wall_millis() }
+        Clock { opened: Instant::now(), opened_at: wall_millis(), skipped: Duration::ZERO }
     }
 
     /// What has passed since the start, and the wall time that goes with it.
     pub fn now(&self) -> (Offset, Millis) {
-        let offset = Offset::from(self.opened.elapsed());
+        let offset = Offset::from(self.opened.elapsed() + self.skipped);
         (offset, self.opened_at + Millis::try_from(offset.0 / 1000).unwrap_or(Millis::MAX))
+    }
+
+    /// Lets time pass until `offset` without waiting for it, where that is not over yet.
+    pub fn skip_to(&mut self, offset: Offset) {
+        self.skipped += offset - self.now().0;
+    }
+
+    /// How much time has passed that nobody has waited for.
+    pub fn skipped(&self) -> Duration {
+        self.skipped
     }
 }
 

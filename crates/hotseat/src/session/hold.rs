@@ -107,7 +107,14 @@ fn begin(case: &Case, agent: &mut dyn AgentSession) -> Result<(), Failure> {
     if options && !carries.options {
         return cannot("`options`");
     }
-    agent.remember(&case.opening.messages)
+    agent.remember(&case.opening.messages)?;
+    if !agent.keeps_time() && case.every_check().any(Check::is_about_time) {
+        let message =
+            "the times of this conversation are not known, so nothing that asserts time can be judged";
+        let help = "leave `timing` out, or record the agent itself with `hotseat test --record`";
+        return Err(Failure::new(FailureKind::TestError, message).with_detail(help));
+    }
+    Ok(())
 }
 
 impl Talk<'_> {
@@ -394,11 +401,16 @@ impl Talk<'_> {
         held
     }
 
+    /// When a limit on the whole conversation is over: time that nobody has waited for has passed as well.
+    fn end_of(&self, limit: Duration) -> Instant {
+        self.started + limit.saturating_sub(self.recorder.skipped())
+    }
+
     /// When the conversation as a whole is given up, and that limit.
     fn whole_limit(&self) -> Option<(Instant, Duration)> {
         let unless_said = self.case.simulator.as_ref().map(|_| WHOLE);
         let limit = self.case.timeout.or(self.timeouts.case).or(unless_said)?;
-        Some((self.started + self.paused + limit, limit))
+        Some((self.end_of(limit) + self.paused, limit))
     }
 
     /// When a turn is given up, and on whose account: the nearest of all limits that concern it.
@@ -420,7 +432,7 @@ impl Talk<'_> {
             consider(now + over(limit), GivenUp::Check);
         }
         for limit in self.case.checks.iter().filter_map(Check::time_limit) {
-            consider(self.started + over(limit), GivenUp::Check);
+            consider(self.end_of(over(limit)), GivenUp::Check);
         }
         nearest
     }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use hotseat_trace::{Failure, FailureKind};
 use serde_json::Value;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::cases::{Environment, Hook};
 use crate::process::{Group, group_command};
@@ -16,7 +16,8 @@ const MOST_OUTPUT: usize = 8 * 1024 * 1024;
 /// How much of it is shown when it fails.
 const SHOWN: usize = 4000;
 
-/// Runs a hook in `folder` (or where it says) and returns the variables that it prints.
+/// Runs a hook in `folder` (or where it says) and returns the variables that it prints. What it is told stands on its
+/// standard input, as JSON.
 ///
 /// # Errors
 /// When it cannot be started, fails, does not end in time, or prints anything but a JSON object.
@@ -24,19 +25,22 @@ pub async fn run_hook(
     hook: &Hook,
     folder: &Path,
     environment: &Environment,
+    told: Option<&Value>,
 ) -> Result<BTreeMap<String, Value>, Failure> {
     let shown = hook.command.join(" ");
     let failed = |message: String| Failure::new(FailureKind::HookError, message);
     let mut command = group_command(&hook.command, environment);
     let folder = hook.cwd.as_deref().map_or_else(|| folder.to_path_buf(), |cwd| folder.join(cwd));
     command.envs(&hook.env).current_dir(&folder);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(if told.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match folder.is_dir() {
         true => failed(format!("hook `{shown}` cannot be started: {error}")),
         // The system blames the program for it.
         false => failed(format!("hook `{shown}` cannot be started: there is no folder {}", folder.display())),
     })?;
     let group = Group::of(&child);
+    let stdin = child.stdin.take();
     let mut stdout = child.stdout.take().expect("stdout is piped");
     let mut stderr = child.stderr.take().expect("stderr is piped");
 
@@ -48,8 +52,14 @@ pub async fn run_hook(
             group.kill();
             status
         };
-        let (read_out, read_err, status) =
-            tokio::join!(read(&mut stdout, &mut out), read(&mut stderr, &mut err), waited);
+        let tell = async {
+            if let (Some(mut stdin), Some(told)) = (stdin, told) {
+                // A hook need not read what it is told.
+                let _ = stdin.write_all(told.to_string().as_bytes()).await;
+            }
+        };
+        let (read_out, read_err, status, ()) =
+            tokio::join!(read(&mut stdout, &mut out), read(&mut stderr, &mut err), waited, tell);
         (read_out.and(read_err), status)
     })
     .await;

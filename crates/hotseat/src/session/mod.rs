@@ -31,6 +31,7 @@ pub use next::{Asked, Next, OnMissingInput, Sources};
 pub use person::{AskedPerson, Person, Typed};
 pub use recorder::Recorder;
 pub use redact::Redactor;
+pub(crate) use script::output_of_text;
 pub use script::{
     AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript,
 };

@@ -1,5 +1,7 @@
 //! The recorder numbers what happens, stamps it, takes secrets out and keeps the conversation up to date.
 
+use std::time::Duration;
+
 use hotseat_trace::{Conversation, Event, Execution, Offset, Payload, Record};
 
 use super::clock::Clock;
@@ -32,6 +34,17 @@ impl Recorder {
     /// What has passed since the session was opened.
     pub fn now(&self) -> Offset {
         self.clock.now().0
+    }
+
+    /// Lets time pass until `offset` without waiting for it, where that is not over yet: what is served from a
+    /// recording takes as long as it once took.
+    pub fn skip_to(&mut self, offset: Offset) {
+        self.clock.skip_to(offset);
+    }
+
+    /// How much time has passed that nobody has waited for.
+    pub fn skipped(&self) -> Duration {
+        self.clock.skipped()
     }
 
     /// Adds an event that happens now.

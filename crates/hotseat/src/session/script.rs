@@ -40,6 +40,14 @@ pub enum ToolReply {
     Error(String),
 }
 
+/// What a tool returned, received as text: JSON where it is an object or a list, otherwise the text as it is.
+pub(crate) fn output_of_text(text: String) -> Value {
+    match serde_json::from_str(&text) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+        Ok(_) | Err(_) => Value::String(text),
+    }
+}
+
 /// One answer to an interrupt.
 #[derive(Debug, Clone)]
 pub struct InterruptAnswer {

@@ -7,7 +7,7 @@ use hotseat_trace::{
     ErrorInfo, Failure, FailureKind, Note, TurnCompleted, TurnFailed, TurnStarted, UserMessage,
 };
 
-use super::{Part, Recorder, TurnScript, media, words};
+use super::{Media, Part, Recorder, TurnScript, media, words};
 use crate::adapters::{AgentSession, Input, Limits, TurnError};
 use crate::cases::{ExpectedError, Turn};
 use crate::roles::Exchange;
@@ -70,9 +70,15 @@ pub(super) async fn say(
     }
     let text = words(&turn.content);
     let content = text.clone();
-    recorder.emit(UserMessage { turn_id: turn_id.clone(), message_id: message_id.clone(), content });
-    for attached in media(&turn.content) {
-        let message = format!("{ATTACHED}{}", attached.shown());
+    let attachments: Vec<String> = media(&turn.content).map(Media::shown).collect();
+    recorder.emit(UserMessage {
+        turn_id: turn_id.clone(),
+        message_id: message_id.clone(),
+        content,
+        attachments: attachments.clone(),
+    });
+    for attached in attachments {
+        let message = format!("{ATTACHED}{attached}");
         recorder.emit(Note { turn_id: turn_id.clone(), message, event: None });
     }
     let input = Input {

@@ -248,7 +248,7 @@ impl Session {
         if self.target.keep_raw {
             telling.raw(Value::String(printed.clone()));
         }
-        telling.message(printed.trim_end_matches(['\r', '\n']).to_string(), None, false);
+        telling.message(printed.trim_end_matches(['\r', '\n']).to_string(), None, None);
         match program.ended(limits).await? {
             status if status.success() => {}
             status => {
@@ -362,7 +362,7 @@ impl Heard {
             Line::Delta(piece) => {
                 self.arriving.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
             }
-            Line::Text(text) => telling.message(text, None, false),
+            Line::Text(text) => telling.message(text, None, None),
             Line::Reasoning(text) => telling.reasoning(text),
             Line::ToolCall { id, name, arguments, reply } => {
                 let trace_id = telling.call(id.as_deref().unwrap_or(""), &name, None);
@@ -416,7 +416,7 @@ impl Heard {
     /// Records the message whose pieces have come in.
     fn end_message(&mut self, telling: &mut Telling<'_>) {
         if let Some((text, began)) = self.arriving.take() {
-            telling.message(text, Some(began), false);
+            telling.message(text, Some(began), None);
         }
     }
 }

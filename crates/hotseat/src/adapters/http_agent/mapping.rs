@@ -100,7 +100,7 @@ impl Heard {
     /// Records the message whose pieces have come in.
     pub(super) fn end_message(&mut self, telling: &mut Telling<'_>) {
         if let Some((text, began)) = self.arriving.take() {
-            telling.message(text, Some(began), self.called);
+            telling.message(text, Some(began), None);
         }
     }
 }
@@ -172,7 +172,7 @@ impl Mapping {
         }
         for text in self.texts(&answer)? {
             heard.said = true;
-            telling.message(text, None, heard.called);
+            telling.message(text, None, None);
         }
         self.end(&mut heard, has_id, Some(body), telling)?;
         Ok(heard)

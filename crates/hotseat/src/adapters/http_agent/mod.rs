@@ -113,7 +113,7 @@ impl Session {
                 if keep_raw {
                     telling.raw(Value::String(body.clone()));
                 }
-                telling.message(body, None, false);
+                telling.message(body, None, None);
                 Heard::default()
             }
         };

@@ -295,7 +295,7 @@ impl Reading {
     /// When it is none.
     pub(super) fn reply(self, telling: &mut Telling<'_>) -> Result<Reply, TurnError> {
         telling.reasoning(self.reasoning);
-        telling.message(self.text.clone(), self.text_began, !self.calls.is_empty());
+        telling.message(self.text.clone(), self.text_began, Some(!self.calls.is_empty()));
         let mut calls: Vec<Call> = Vec::new();
         let mut nameless = None;
         for arriving in self.calls {

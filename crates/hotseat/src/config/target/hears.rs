@@ -49,7 +49,10 @@ impl Hears {
     pub(in crate::config) fn of(kind: Kind, node: &Node) -> Hears {
         let is_text = matches!(node.get("speaks").map(|speaks| &speaks.value), Some(Value::String(speaks)) if speaks == "text");
         match kind {
-            Kind::AgUi => Hears { kind, keys: EVERYTHING.to_vec(), options: HeardOptions::All },
+            // Whatever a case gives, the agent was given when it was recorded.
+            Kind::AgUi | Kind::Replay => {
+                Hears { kind, keys: EVERYTHING.to_vec(), options: HeardOptions::All }
+            }
             Kind::Command if !is_text => {
                 Hears { kind, keys: EVERYTHING.to_vec(), options: HeardOptions::All }
             }
@@ -251,7 +254,7 @@ impl Hears {
                 let place = if self.kind == Kind::Http { "template" } else { "command" };
                 format!("write `{{{{options}}}}` or `{{{{options.{name}}}}}` into the {place} of the agent")
             }
-            Kind::AgUi | Kind::OpenAi => "leave it out".to_string(),
+            Kind::AgUi | Kind::OpenAi | Kind::Replay => "leave it out".to_string(),
         }
     }
 
@@ -279,7 +282,7 @@ impl Hears {
                     Err(Diagnostic { place, ..Diagnostic::new(message) }.into())
                 }
             },
-            Kind::AgUi | Kind::Http | Kind::Command => Ok(None),
+            Kind::AgUi | Kind::Http | Kind::Command | Kind::Replay => Ok(None),
         }
     }
 }

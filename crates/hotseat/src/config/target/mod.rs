@@ -7,6 +7,7 @@ mod hears;
 mod http;
 mod openai;
 mod parts;
+mod replay;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::adapters::http::{Http, without_credentials};
+use crate::adapters::replay::CaseName;
 use crate::adapters::{self, AgentSession};
 use crate::cases::{CaseTarget, client_tools};
 use crate::session::ClientTool;
@@ -22,7 +24,11 @@ use hotseat_runtime::files::Connector;
 
 pub(super) use self::hears::Hears;
 use super::agent::Surroundings;
-use super::shape::{AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET};
+use super::shape::{
+    AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET, REPLAY_TARGET,
+};
+
+pub(super) use replay::find as find_recordings;
 
 /// A target with its variables filled in.
 #[derive(Debug, Clone)]
@@ -48,6 +54,8 @@ pub enum Target {
     Command(adapters::command::Target),
     /// In this process.
     Embedded(adapters::embedded::Target),
+    /// By what it once did.
+    Replay(adapters::replay::Target),
 }
 
 /// A target as it may be shown to people.
@@ -71,6 +79,7 @@ pub(super) enum Kind {
     Http,
     Command,
     Embedded,
+    Replay,
 }
 
 /// What adapters reach agents with.
@@ -92,6 +101,7 @@ impl Kind {
             (&HTTP_TARGET, Kind::Http),
             (&COMMAND_TARGET, Kind::Command),
             (&EMBEDDED_TARGET, Kind::Embedded),
+            (&REPLAY_TARGET, Kind::Replay),
         ];
         let known = kinds.into_iter().find(|(known, _)| std::ptr::eq(*known, shape));
         known.map_or(Kind::AgUi, |(_, kind)| kind)
@@ -124,6 +134,10 @@ impl BoundTarget {
                 });
                 (target, client_tools(map, "tools", mistakes))
             }
+            Kind::Replay => (
+                replay::read(map, around.root, mistakes).map(Target::Replay),
+                client_tools(map, "tools", mistakes),
+            ),
         };
         let target = target?;
         secrets.extend(target.password().map(|password| ("endpoint password".to_string(), password)));
@@ -139,6 +153,7 @@ impl BoundTarget {
             Target::Http(target) => target.given = parts::given(case),
             Target::Command(target) => target.given = parts::given(case),
             Target::Embedded(target) => embedded::for_case(target, case),
+            Target::Replay(target) => target.conversation_id.clone_from(&case.thread_id),
         }
         self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
         self.tools.extend(case.tools.iter().cloned());
@@ -155,9 +170,20 @@ impl BoundTarget {
             Target::Http(target) => &mut target.given.conversation_id,
             Target::Command(target) => &mut target.given.conversation_id,
             Target::Embedded(target) => &mut target.conversation_id,
+            // A recording is served as it is.
+            Target::Replay(_) => return self,
         };
         if let Some(id) = id.as_mut().filter(|_| number > 1) {
             id.push_str(&format!("-{number}"));
+        }
+        self
+    }
+
+    /// The target as it is for a case of this name: what serves recordings has to know which one is meant.
+    #[must_use]
+    pub fn named(mut self, suite: String, id: &str) -> Self {
+        if let Target::Replay(target) = &mut self.target {
+            target.case = Some(CaseName { suite, id: id.to_string() });
         }
         self
     }
@@ -167,9 +193,11 @@ impl BoundTarget {
         let offered = self.tools.iter().map(|tool| (&tool.name, &tool.description, &tool.parameters));
         match &self.target {
             Target::Embedded(target) => embedded::described(target, offered),
-            Target::AgUi(_) | Target::OpenAi(_) | Target::Http(_) | Target::Command(_) => {
-                (None, offered.map(embedded::tool).collect())
-            }
+            Target::AgUi(_)
+            | Target::OpenAi(_)
+            | Target::Http(_)
+            | Target::Command(_)
+            | Target::Replay(_) => (None, offered.map(embedded::tool).collect()),
         }
     }
 
@@ -180,7 +208,7 @@ impl BoundTarget {
             Target::OpenAi(target) => openai::with_connectors(target, connectors),
             Target::Embedded(target) => target.connectors = connectors,
             // They are told the name.
-            Target::AgUi(_) | Target::Http(_) | Target::Command(_) => {}
+            Target::AgUi(_) | Target::Http(_) | Target::Command(_) | Target::Replay(_) => {}
         }
         self
     }
@@ -199,6 +227,7 @@ impl BoundTarget {
                 Ok(_) | Err(_) => at(target.endpoint.clone()),
             },
             Target::Command(target) => at(format!("`{}`", target.command.join(" "))),
+            Target::Replay(target) => at(format!("recordings in {}", target.shown)),
             Target::Embedded(target) => {
                 let definition = target.agent.definitions.agent(&target.agent.id);
                 Shown {
@@ -234,6 +263,7 @@ impl Target {
                 Box::new(adapters::command::Session::open(environment, http, target))
             }
             Target::Embedded(target) => Box::new(adapters::embedded::Session::open(http, target)),
+            Target::Replay(target) => Box::new(adapters::replay::Session::open(target)),
         }
     }
 
@@ -243,7 +273,7 @@ impl Target {
             Target::AgUi(target) => Some(target.endpoint.clone()),
             Target::OpenAi(target) => Some(target.endpoint.clone()),
             Target::Http(target) => reqwest::Url::parse(&target.endpoint).ok(),
-            Target::Command(_) | Target::Embedded(_) => None,
+            Target::Command(_) | Target::Embedded(_) | Target::Replay(_) => None,
         };
         url.and_then(|url| url.password().map(str::to_string))
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hotseat_trace::Status;
 
-use super::case::{Shown, conversation, label, word};
+use super::case::{Shown, conversation, label, warnings, word};
 use super::look::{Look, Tone};
 use super::turn::Detail;
 use crate::report::words::{columns, count, duration, one_line};
@@ -23,6 +23,7 @@ pub(super) fn repeated(look: &Look, outcome: &Outcome, stability: &Stability) ->
             let _ = writeln!(text, "{}", line(look, attempt, "Run"));
             conversation(look, attempt, Detail::Whole, &mut text);
         }
+        warnings(look, outcome, &mut text);
         return Shown { text, is_tree: true };
     }
     let not_passed = others(look, outcome.attempts.iter(), "Run", &mut text);
@@ -33,7 +34,8 @@ pub(super) fn repeated(look: &Look, outcome: &Outcome, stability: &Stability) ->
         }
         conversation(look, told, Detail::Whole, &mut text);
     }
-    Shown { text, is_tree: not_passed > 0 }
+    let warned = warnings(look, outcome, &mut text);
+    Shown { text, is_tree: not_passed > 0 || warned }
 }
 
 /// `[ID] 67% (2/3) Unstable avg:230ms`, behind a `marker`.

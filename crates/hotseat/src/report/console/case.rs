@@ -59,7 +59,22 @@ pub(super) fn case(look: &Look, outcome: &Outcome, setting: &Setting, few: bool)
             }
         }
     }
-    Shown { is_tree: extent != Extent::Line || verdict.failure.is_some() || !before.is_empty(), text }
+    let warned = warnings(look, outcome, &mut text);
+    let is_tree = extent != Extent::Line || verdict.failure.is_some() || !before.is_empty() || warned;
+    Shown { text, is_tree }
+}
+
+/// What went wrong and changes nothing, each once. Says whether anything did.
+pub(super) fn warnings(look: &Look, outcome: &Outcome, text: &mut String) -> bool {
+    let mut said: Vec<&str> = Vec::new();
+    for warning in outcome.attempts.iter().flat_map(|attempt| &attempt.warnings) {
+        if !said.contains(&warning.as_str()) {
+            said.push(warning);
+            let words = one_line(&format!("warning: {warning}"), look.left(2));
+            let _ = writeln!(text, "  {}", look.paint(Tone::Skipped, &words));
+        }
+    }
+    !said.is_empty()
 }
 
 /// A conversation as a tree, with what it came to below it.

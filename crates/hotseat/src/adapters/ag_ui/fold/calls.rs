@@ -20,6 +20,17 @@ pub(super) struct OpenCall {
     again: Option<Again>,
 }
 
+/// Where and how a call that was not known was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) origin: Origin,
+    /// When, where that was before now.
+    pub(super) started_us: Option<Offset>,
+    pub(super) subagent: Option<Arc<str>>,
+    /// The message that makes it.
+    pub(super) message_id: Option<Arc<str>>,
+}
+
 /// What is needed to make a second call of an id that is announced again, should it prove to be one.
 #[derive(Debug, Clone)]
 struct Again {
@@ -37,7 +48,11 @@ impl Run<'_> {
         let mut open = self.calls.remove(&id).unwrap_or_default();
         match known {
             // Arguments that came before their call was announced are its own.
-            None => self.new_call(&id, &e.tool_call_name, Origin::Stream, None, e.subagent_run_id, out),
+            None => {
+                let (subagent, message_id) = (e.subagent_run_id, e.parent_message_id.clone());
+                let seen = Seen { subagent, message_id, ..Seen::default() };
+                self.new_call(&id, &e.tool_call_name, seen, out);
+            }
             Some(_) if other_tool => {
                 self.calls.insert(id.clone(), std::mem::take(&mut open));
                 self.tool_end(&id, out);
@@ -77,15 +92,8 @@ impl Run<'_> {
     }
 
     /// A call that is not known: it joins the thread and the trace.
-    pub(super) fn new_call(
-        &mut self,
-        id: &Arc<str>,
-        name: &Arc<str>,
-        origin: Origin,
-        started_us: Option<Offset>,
-        subagent: Option<Arc<str>>,
-        out: Sink<'_>,
-    ) {
+    pub(super) fn new_call(&mut self, id: &Arc<str>, name: &Arc<str>, seen: Seen, out: Sink<'_>) {
+        let Seen { origin, started_us, subagent, message_id } = seen;
         let tool_call_id = self.thread.add_call(id, name);
         out(ToolInvoked {
             turn_id: self.turn_id(),
@@ -98,6 +106,7 @@ impl Run<'_> {
             started_us,
             origin,
             subagent,
+            message_id,
         }
         .into());
     }
@@ -147,7 +156,7 @@ impl Run<'_> {
     /// An id that was announced again proves to be a second call.
     fn second_call(&mut self, id: &Arc<str>, again: Again, out: Sink<'_>) {
         self.note(out, format!("tool call id {id} is used for two calls; both count"));
-        self.new_call(id, &again.name, Origin::Stream, None, again.subagent, out);
+        self.new_call(id, &again.name, Seen { subagent: again.subagent, ..Seen::default() }, out);
         self.thread.put_second_call(id, &again.name);
     }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::thread::Arguments;
 use super::super::wire::{self, Message};
+use super::calls::Seen;
 use super::{Run, Sink};
 
 /// A snapshot, or what a later one left out of it.
@@ -63,7 +64,8 @@ impl Run<'_> {
             ours.iter().flat_map(wire::calls).map(|call| self.thread.known_id(call.id.into())).collect();
         let mut unlisted = self.thread.turn.calls.clone();
         unlisted.retain(|id| !listed.contains(id));
-        for (call, id) in ours.iter().flat_map(wire::calls).zip(&listed) {
+        let calls = ours.iter().flat_map(|message| wire::calls(message).map(move |call| (message, call)));
+        for ((message, call), id) in calls.zip(&listed) {
             let known = self.thread.call_of_turn(id);
             if known.is_some_and(|known| *known.name == *call.name || !known.has_id_of_its_own(id)) {
                 self.complete_arguments(id, &call.arguments, out);
@@ -84,7 +86,13 @@ impl Run<'_> {
                 self.thread.aliases.insert(call.id.into(), twin);
                 continue;
             }
-            self.new_call(id, &call.name.into(), Origin::Snapshot, Some(snapshot.seen), None, out);
+            let seen = Seen {
+                origin: Origin::Snapshot,
+                started_us: Some(snapshot.seen),
+                subagent: None,
+                message_id: wire::id(message).map(Arc::from),
+            };
+            self.new_call(id, &call.name.into(), seen, out);
             self.set_arguments(id, arguments, None, out);
             self.run_calls.push(id.clone());
         }
@@ -157,7 +165,7 @@ impl Run<'_> {
             turn_id: self.turn_id(),
             message_id,
             content,
-            has_tool_use: wire::calls(message).next().is_some(),
+            has_tool_use: Some(wire::calls(message).next().is_some()),
             started_us: Some(seen),
             origin: Origin::Snapshot,
             subagent: None,

@@ -80,7 +80,8 @@ impl Run<'_> {
         if open.role != "assistant" {
             return;
         }
-        let has_tool_use = message.contains_key("toolCalls");
+        // A call that comes later may still be made by this message.
+        let has_tool_use = message.contains_key("toolCalls").then_some(true);
         if self.thread.turn.texts.iter().any(|(known, text)| known == id && *text == content) {
             return;
         }

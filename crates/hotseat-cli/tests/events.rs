@@ -1,0 +1,215 @@
+//! `--json`: what programs are told of a run. Whatever happens, each line of standard output is an event, and the last
+//! one is the summary.
+#![cfg(unix)]
+
+mod common;
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Output};
+use serde_json::{Value, json};
+
+use common::{LONG, Project, echo_agent, nobody};
+
+/// The events of a run: the whole of standard output; and nothing on standard error.
+#[track_caller]
+fn events_of(output: &Output) -> Vec<Value> {
+    assert_eq!(output.stderr, "", "{output}");
+    read(output)
+}
+
+#[track_caller]
+fn read(output: &Output) -> Vec<Value> {
+    let read =
+        |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}\n{output}"));
+    let events: Vec<Value> = output.stdout.lines().map(read).collect();
+    let last = events.last().unwrap_or_else(|| panic!("no events\n{output}"));
+    assert_eq!((&last["type"], &last["exit_code"]), (&json!("summary"), &json!(output.code)), "{output}");
+    events
+}
+
+fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().filter_map(|event| event["type"].as_str()).collect()
+}
+
+const SUITE: &str = "
+id: T-1
+input: hello
+assertions: [{ type: contains, value: hello }]
+---
+id: T-2
+input: bye
+assertions: [{ type: contains, value: hello }]
+";
+
+#[test]
+fn a_run_is_told_case_by_case() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", SUITE);
+    let output = project.hotseat(&["test", "--json", "--parallel", "1"]);
+    let events = events_of(&output);
+    assert_eq!(types(&events), ["start", "test_start", "result", "test_start", "result", "summary"]);
+    let (start, first, failed, summary) = (&events[0], &events[2], &events[4], &events[5]);
+    assert_eq!(
+        (&start["total"], &start["agent_id"], &start["input_file"], &start["options"]["parallel"]),
+        (&json!(2), &json!(agent.url()), &json!("a.test.yaml"), &json!(1))
+    );
+    assert_eq!(
+        (&events[1]["id"], &events[1]["file"], &events[1]["line"]),
+        (&json!("T-1"), &json!("a.test.yaml"), &json!(2))
+    );
+    assert_eq!(
+        (&first["status"], &first["input"], &first["output"]),
+        (&json!("passed"), &json!("hello"), &json!("You said: hello"))
+    );
+    assert_eq!((&failed["status"], &failed["error_kind"]), (&json!("failed"), &json!("assertion")));
+    assert!(
+        failed["assertion_errors"][0].as_str().is_some_and(|words| words.contains("\"hello\"")),
+        "{failed}"
+    );
+    assert_eq!(
+        (
+            &summary["total"],
+            &summary["passed"],
+            &summary["failed"],
+            &summary["pass_rate"],
+            &summary["failed_ids"]
+        ),
+        (&json!(2), &json!(1), &json!(1), &json!(50.0), &json!(["T-2"]))
+    );
+    let suggestion = summary["suggestion"].as_str().unwrap_or_else(|| panic!("{summary}"));
+    assert!(suggestion.contains("`--run '^T-2$'`") && !suggestion.contains('\n'), "{suggestion}");
+    // What is suggested selects what failed.
+    let again = project.hotseat(&["test", "--json", "--run", "^T-2$"]);
+    assert_eq!(read(&again)[0]["total"], 1, "{again}");
+}
+
+#[test]
+fn events_come_while_the_run_goes_on() {
+    let agent = FakeAgent::start(|request| {
+        let said = request.last_user_text();
+        let run = Run::of(request).started();
+        let run = if said == "bye" { run.gate("open") } else { run };
+        run.text(&said).finished()
+    });
+    let project = Project::of(&agent).suite("a", SUITE);
+    let mut running = project.command(&["test", "--json", "--parallel", "1"]).spawn();
+    agent.wait_at_gate("open", LONG);
+    let soon = running.wait_for_stdout("\"id\":\"T-2\"");
+    assert!(soon.contains("\"type\":\"result\"") && !soon.contains("\"type\":\"summary\""), "{soon}");
+    agent.release("open");
+    assert_eq!(types(&events_of(&running.wait())).len(), 6);
+}
+
+#[test]
+fn a_result_is_the_same_as_in_a_report() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", SUITE);
+    let events = events_of(&project.hotseat(&["test", "--json", "--parallel", "1", "-o", "out.jsonl"]));
+    let report = project.workspace.read("out.jsonl");
+    let results: Vec<Value> = report
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .filter(|line: &Value| line["type"] == "result")
+        .collect();
+    let told: Vec<&Value> = events.iter().filter(|event| event["type"] == "result").collect();
+    assert_eq!(results.iter().collect::<Vec<_>>(), told);
+}
+
+#[test]
+fn mistakes_are_events() {
+    let agent = echo_agent();
+    let project =
+        Project::of(&agent).suite("a", "name: a\nturns: [{ usr: hello }]\n---\nname: b\ntruns: []\n");
+    let output = project.hotseat(&["test", "--json"]);
+    let events = events_of(&output);
+    assert_eq!(output.code, 2, "{output}");
+    let place = |event: &Value| (event["file"].clone(), event["line"].clone(), event["column"].clone());
+    let mistakes: Vec<_> = events.iter().filter(|event| event["type"] == "error").collect();
+    assert_eq!(place(mistakes[0]), (json!("a.test.yaml"), json!(2), json!(11)), "{output}");
+    assert!(mistakes[0]["message"].as_str().is_some_and(|words| words.contains("usr")), "{output}");
+    assert!(
+        mistakes.iter().any(|event| event["help"].as_str().is_some_and(|help| help.contains("turns"))),
+        "{output}"
+    );
+}
+
+#[test]
+fn every_way_to_fail_ends_with_a_summary() {
+    let agent = echo_agent();
+    let unreachable = Project::with(&format!("target: {{ endpoint: '{}' }}\n", nobody())).suite("a", SUITE);
+    let output = unreachable.hotseat(&["test", "--json"]);
+    let events = events_of(&output);
+    assert_eq!((output.code, events.len()), (3, 6), "{output}");
+    assert!(
+        events[5]["suggestion"].as_str().is_some_and(|words| words.starts_with("start the agent")),
+        "{output}"
+    );
+
+    let not_started =
+        Project::with("target: { endpoint: 'http://127.0.0.1:9/', start: { command: ['false'] } }\n")
+            .suite("a", SUITE);
+    let output = not_started.hotseat(&["test", "--json"]);
+    assert_eq!((output.code, types(&events_of(&output))), (3, vec!["error", "summary"]), "{output}");
+
+    let project = Project::of(&agent).suite("a", SUITE);
+    for (args, code) in [
+        (&["--run", "no such case"][..], 4),
+        (&["--run", "("], 2),
+        (&["--parallel", "0"], 2),
+        (&["--no-such-flag"], 2),
+        (&["-v"], 2),
+        (&["-o", "a.txt"], 2),
+        (&["-o", "hotseat.yaml/report.json"], 3),
+        (&["no-such-file.yaml"], 2),
+    ] {
+        let output = project.hotseat(&[&["test", "--json"], args].concat());
+        let events = events_of(&output);
+        assert_eq!((output.code, types(&events)), (code, vec!["error", "summary"]), "{args:?}\n{output}");
+        assert!(events[0]["message"].as_str().is_some_and(|words| !words.is_empty()), "{args:?}\n{output}");
+    }
+    let helped = Project::with(&format!(
+        "target: {{ endpoint: '{0}' }}\nagents: {{ writer: {{ endpoint: '{0}' }} }}\n",
+        agent.url()
+    ));
+    let output = helped.suite("a", SUITE).hotseat(&["test", "--json", "--reporter", "agents:writer"]);
+    let events = events_of(&output);
+    assert_eq!((output.code, types(&events)), (2, vec!["error", "summary"]), "{output}");
+    assert!(events[0]["help"].as_str().is_some_and(|help| help.contains("-o report.md")), "{output}");
+
+    let full = project.hotseat(&["test", "--json", "--trace", "/dev/full"]);
+    if cfg!(target_os = "linux") {
+        assert_eq!((full.code, types(&events_of(&full)).contains(&"error")), (3, true), "{full}");
+    }
+}
+
+#[test]
+fn notes_are_events() {
+    let agent = echo_agent();
+    let output = Project::of(&agent).suite("a", "id: a\ninput: hello\n").hotseat(&["test", "--json"]);
+    let events = events_of(&output);
+    assert_eq!(
+        (&events[0]["type"], &events[0]["level"], &events[0]["line"]),
+        (&json!("log"), &json!("warning"), &json!(1))
+    );
+    assert_eq!(events[events.len() - 1]["failed_ids"], json!([]));
+    assert_eq!(events[events.len() - 1].get("suggestion"), None, "nothing has to be done");
+}
+
+#[test]
+fn a_dry_run_tells_what_would_be_run() {
+    let agent = echo_agent();
+    let output = Project::of(&agent).suite("a", SUITE).hotseat(&["test", "--json", "--dry-run"]);
+    let events = events_of(&output);
+    assert_eq!(types(&events), ["dry_run_case", "dry_run_case", "summary"]);
+    assert_eq!((&events[1]["id"], &events[1]["line"], output.code), (&json!("T-2"), &json!(6), 0));
+    assert_eq!(agent.requests().len(), 0);
+}
+
+#[test]
+fn annotations_find_another_way_out() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", SUITE);
+    let output = project.command(&["test", "--json"]).env("GITHUB_ACTIONS", "true").run();
+    read(&output);
+    assert!(output.stderr.starts_with("::error file=a.test.yaml,line=8,"), "{output}");
+}

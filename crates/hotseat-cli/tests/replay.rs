@@ -1,0 +1,674 @@
+//! What an agent did is recorded, and served again.
+#![cfg(unix)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::completions::Completion;
+use hotseat_testkit::{FakeAgent, Reply, Request};
+use serde_json::{Value, json};
+
+use common::{Project, Tested, echo, echo_agent, nobody};
+
+/// The recordings of a folder, each as JSON, by the name of its case.
+fn recordings(project: &Project, folder: &str) -> Vec<(String, Value)> {
+    let mut found: Vec<(String, Value)> = std::fs::read_dir(project.workspace.path(folder))
+        .unwrap_or_else(|error| panic!("{folder}: {error}"))
+        .map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let text = project.workspace.read(&format!("{folder}/{name}"));
+            (name, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// The only recording of a folder: where it is, and what it says.
+fn recording(project: &Project, folder: &str) -> (String, Value) {
+    let mut all = recordings(project, folder);
+    assert_eq!(all.len(), 1, "{all:#?}");
+    let (name, value) = all.remove(0);
+    (format!("{folder}/{name}"), value)
+}
+
+fn change(project: &Project, path: &str, change: impl FnOnce(&mut Value)) {
+    let mut value = serde_json::from_str(&project.workspace.read(path)).unwrap();
+    change(&mut value);
+    project.workspace.file(path, &serde_json::to_string_pretty(&value).unwrap());
+}
+
+/// What a conversation came to, without what is different each time.
+fn told(tested: &Tested) -> Value {
+    let mut results = tested.report["results"].clone();
+    for result in results.as_array_mut().unwrap() {
+        for key in ["agent", "started_at", "duration_ms"] {
+            result.as_object_mut().unwrap().remove(key);
+        }
+        for turn in result["turns"].as_array_mut().unwrap() {
+            for key in ["start_ts", "end_ts", "duration_ms"] {
+                turn.as_object_mut().unwrap().remove(key);
+            }
+            for call in turn["tool_calls"].as_array_mut().unwrap() {
+                for key in ["timestamp", "started_ms", "duration_ms"] {
+                    call.as_object_mut().unwrap().remove(key);
+                }
+            }
+        }
+    }
+    results
+}
+
+#[track_caller]
+fn failed(tested: &Tested, case: &str, kind: &str, words: &[&str]) {
+    let failure = tested.failure(case);
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    let said =
+        format!("{}\n{}", failure["message"].as_str().unwrap(), failure["detail"].as_str().unwrap_or(""));
+    for word in words {
+        assert!(said.contains(word), "{word:?} is not in {said}");
+    }
+    assert_eq!(tested.output.code, 1, "{}", tested.output);
+}
+
+/// Records with the agent, and runs the same again without it.
+#[track_caller]
+fn recorded_and_replayed(project: &Project, agent: FakeAgent) -> (Tested, Tested) {
+    let live = project.test(&["--record", "rec"]);
+    let asked = agent.requests().len();
+    assert!(asked > 0);
+    let replayed = project.test(&["-n", "replay:rec"]);
+    assert_eq!(agent.requests().len(), asked, "a replay asks nobody");
+    (live, replayed)
+}
+
+// Everything that an agent does, served again alike.
+
+const PAY: &str = "
+name: pays
+tools:
+  - name: confirm
+    answers: [{ args_match: { what: card }, content: { ok: true } }, { error: 'no such thing' }]
+state: { cart: [] }
+turns:
+  - user: Pay
+    resume: [{ reason: '^approval$', tool: charge, payload: { approved: true } }]
+    assert:
+      tools:
+        require:
+          - { name: charge, count: { exact: 1 }, args_match: { amount: '^42.5$' }, result_match: 'approved', after: look_up }
+          - { name: confirm, count: { exact: 2 } }
+      text: { must_match: 'Paid' }
+  - user: And again
+    resume: [{ status: cancelled }]
+    assert: [{ type: json_path, path: total, value: 42.5 }]
+  - { user: Break, expect_error: { message: 'out of', code: '^E7$' } }
+";
+
+/// An agent that does whatever an agent can do over AG-UI.
+fn payer(request: &Request) -> Reply {
+    let input = request.input();
+    let run = Run::of(request).started();
+    let answered = input.tool_results_since_last_user().len();
+    let resumed = !input.resume().is_empty();
+    match (input.last_user_text().as_str(), answered, resumed) {
+        ("Pay", 0, false) => run
+            .reasoning("They want to pay.")
+            .tool("look-1", "look_up", &json!({"id": 7}), Some(json!({"found": [1, 2.5, null]})))
+            .tool("fail-1", "look_up", &json!({}), Some(json!("it broke")))
+            .tool_call("ask-1", "confirm", &json!({"what": "card"}))
+            .tool_call("ask-2", "confirm", &json!({"what": "sky"}))
+            .finished()
+            .into(),
+        ("Pay", _, false) => run
+            .text("Let me charge it.")
+            .tool_call("pay-1", "charge", &json!({"amount": 42.5}))
+            .interrupted(vec![
+                json!({"id": "i-1", "reason": "approval", "message": "Charge?", "toolCallId": "pay-1"}),
+            ])
+            .into(),
+        ("Pay", _, true) => {
+            run.tool_result("pay-1", &json!({"status": "approved"})).text("Paid 42.5.").finished().into()
+        }
+        ("And again", _, false) => run
+            .state(json!({"total": 1}))
+            .delta(json!([{"op": "replace", "path": "/total", "value": 42.5}]))
+            .text("Wait.")
+            .interrupted(vec![json!({"id": "i-2", "message": "Sure?"})])
+            .into(),
+        ("And again", _, true) => run.text("It stays as it is. Anything else?").finished().into(),
+        _ => run.text("Hm.").error("out of order", Some("E7")).into(),
+    }
+}
+
+#[test]
+fn an_agent_over_ag_ui_does_the_same_again() {
+    let agent = FakeAgent::start(payer);
+    let project = Project::of(&agent).suite("pay", PAY);
+    let (live, replayed) = recorded_and_replayed(&project, agent);
+    live.all_passed();
+    replayed.all_passed();
+    assert_eq!(told(&live), told(&replayed));
+    let (path, recording) = recording(&project, "rec");
+    assert!(path.starts_with("rec/pay--pays--"), "{path}");
+    assert_eq!((&recording["suite"], &recording["case"]), (&json!("pay.test.yaml"), &json!("pays")));
+    let first = &recording["turns"][0];
+    let types: Vec<&str> =
+        first["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
+    insta::assert_snapshot!(types.join(" "), @"reasoning tool_call tool_result tool_call tool_result tool_call tool_call finished tool_result tool_result message tool_call finished interrupt interrupt_answer tool_result message finished");
+    // Once more with what the replay recorded of itself.
+    project.test(&["-n", "replay:rec", "--record", "rec2"]).all_passed();
+    let again = project.test(&["-n", "replay:rec2"]);
+    assert_eq!(told(&live), told(&again));
+}
+
+#[test]
+fn agents_of_every_kind_do_the_same_again() {
+    let suite = "
+name: a
+turns:
+  - { user: one, assert: { tools: { require: [{ name: add, args_match: { a: '^1$' } }] } } }
+  - { user: two, assert: [{ type: contains, value: three }] }
+";
+    let completions = FakeAgent::start(|request| {
+        let said = String::from_utf8_lossy(&request.body).into_owned();
+        match (said.contains("\"two\""), said.contains("tool_call_id")) {
+            (true, _) => Completion::new().text("That is three.").finish("length"),
+            (false, true) => Completion::new().text("Two.").finish("stop"),
+            (false, false) => Completion::new().tool(0, "c", "add", &json!({"a": 1})).finish("tool_calls"),
+        }
+    });
+    let http = FakeAgent::start(|request| {
+        let second = String::from_utf8_lossy(&request.body).contains("two");
+        match second {
+            true => Reply::json(200, &json!({"text": "three", "waits": true})),
+            false => Reply::json(
+                200,
+                &json!({"text": "Two.", "calls": [{"name": "add", "arguments": {"a": 1}, "result": "2"}], "used": {"tokens": 3}}),
+            ),
+        }
+    });
+    let targets = [
+        format!(
+            "type: openai\n  base_url: '{}'\n  model: m\n  tools: [{{ name: add, answers: [{{ content: 2 }}] }}]\n",
+            completions.url()
+        ),
+        format!(
+            "type: http\n  endpoint: '{}'\n  body: '{{{{message}}}}'\n  map: {{ reply: $.text, tool_calls: $.calls, usage: $.used, awaiting: $.waits }}\n",
+            http.url()
+        ),
+        "type: command\n  command: [sh, agent.sh]\n".to_string(),
+        "type: embedded\n  agent: agent.yaml\n".to_string(),
+    ];
+    for target in targets {
+        let project = Project::with(&format!("target:\n  {target}")).suite("a", suite)
+            .file("agent.sh", "read -r m\necho '{\"type\":\"tool_call\",\"name\":\"add\",\"arguments\":{\"a\":1},\"error\":\"broken\"}'\necho '{\"type\":\"text\",\"text\":\"x\"}'\necho '{\"type\":\"done\",\"finish_reason\":\"stop\"}'\nread -r m\necho '{\"type\":\"reasoning\",\"text\":\"hm\"}'\necho '{\"type\":\"text\",\"text\":\"three\"}'\necho '{\"type\":\"state\",\"state\":{\"n\":3}}'\necho '{\"type\":\"done\"}'\n")
+            .file("agent.yaml", "name: Adder\ntools: [{ name: add, task: { steps: [{ mock: { returns: 2 } }] } }]\n")
+            .file("script.yaml", "use: always\nrules:\n  - { when: { user: two }, reply: That is three. }\n  - { when: { tool_result: { tool: add } }, reply: Two. }\n  - reply: { text: Let me see., tool_calls: [{ name: add, arguments: { a: 1 } }] }\n");
+        let live = project.test(&["--record", "rec"]);
+        live.all_passed();
+        // The program, and the agent in files, are gone.
+        project.workspace.file("agent.sh", "exit 1\n");
+        let replayed = project.test(&["-n", "replay:rec"]);
+        replayed.all_passed();
+        assert_eq!(told(&live), told(&replayed), "{target}");
+    }
+}
+
+#[test]
+fn a_target_can_be_recordings_by_itself() {
+    let agent = echo_agent();
+    let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n";
+    let project = Project::of(&agent).suite("a", suite);
+    project.test(&["--record", "tests/rec"]).all_passed();
+    let of = |from: &str| format!("target: {{ type: replay, from: {from} }}\n");
+    project.workspace.file("hotseat.yaml", &of("tests/rec"));
+    project.test(&[]).all_passed();
+    // One recording serves every case.
+    let (path, _) = recording(&project, "tests/rec");
+    project.workspace.file("hotseat.yaml", &of(&path));
+    project.workspace.file("b.test.yaml", &suite.replace("name: a", "name: b"));
+    project.test(&[]).all_passed();
+    // Without a project file, and from one that asserts and offers more.
+    std::fs::remove_file(project.workspace.path("hotseat.yaml")).unwrap();
+    project.test(&["-n", "replay:tests/rec", "a.test.yaml"]).all_passed();
+}
+
+#[test]
+fn what_the_project_says_of_the_agent_holds_for_its_recordings() {
+    let agent = echo_agent();
+    let asserting = |pattern: &str| {
+        format!(
+            "target:\n  endpoint: '{}'\n  headers: {{ Authorization: 'Bearer ${{ENV.SHOP_KEY}}' }}\n  assert: {{ text: {{ must_match: '{pattern}' }} }}\n",
+            agent.url()
+        )
+    };
+    let project = Project::with(&asserting("hello")).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.test_in(&[("SHOP_KEY", "sesame-open")], &["--record", "rec"]).all_passed();
+    // Its key is not needed to serve what it did.
+    project.test(&["-n", "replay:rec"]).all_passed();
+    project.workspace.file("hotseat.yaml", &asserting("goodbye"));
+    failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["goodbye"]);
+}
+
+#[test]
+fn helpers_are_not_replaced() {
+    let agent = echo_agent();
+    let judge = FakeAgent::start(|_| {
+        Completion::new().text("{\"passed\": false, \"reason\": \"rude\"}").finish("stop")
+    });
+    let project = Project::with(&format!(
+        "target: shop\nagents:\n  shop: {{ endpoint: '{}' }}\n  judge: {{ type: openai, base_url: '{}', model: m }}\n",
+        agent.url(),
+        judge.url()
+    ));
+    let project = project.suite(
+        "a",
+        "name: a\nturns: [{ user: hello }]\nassert: [{ type: agent, use: 'agents:judge', criteria: friendly }]\n",
+    );
+    failed(&project.test(&["--record", "rec"]), "a", "assertion", &["rude"]);
+    let asked = judge.requests().len();
+    failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["rude"]);
+    assert_eq!((agent.requests().len(), judge.requests().len()), (1, asked + 1));
+}
+
+// What is no longer as it was recorded.
+
+#[test]
+fn an_input_that_is_not_the_recorded_one_is_an_error() {
+    let agent = echo_agent();
+    let suite = "name: a\nturns: [{ user: hello }, { user: 'I want two' }]\n";
+    let project = Project::of(&agent).suite("a", suite);
+    project.test(&["--record", "rec"]).all_passed();
+    project.workspace.file("a.test.yaml", &suite.replace("two", "three"));
+    let (path, _) = recording(&project, "rec");
+    let tested = project.test(&["-n", "replay:rec"]);
+    failed(
+        &tested,
+        "a",
+        "test_error",
+        &[
+            "turn 2",
+            "something else than when it was recorded",
+            "now: \"I want three\"",
+            &format!("recorded ({path}:"),
+            "\"I want two\"",
+            "--record",
+        ],
+    );
+    assert_eq!(tested.failure("a")["fault"], "test");
+    project.workspace.file("hotseat.yaml", "target: { type: replay, from: rec, match: position }\n");
+    project.test(&[]).all_passed();
+}
+
+#[test]
+fn an_attachment_that_is_not_the_recorded_one_is_an_error() {
+    let agent = echo_agent();
+    let suite = "name: a\nturns: [{ user: look, attachments: [{ type: file, source: 'file://one.txt' }] }]\n";
+    let project = Project::of(&agent).suite("a", suite).file("one.txt", "1").file("two.txt", "2");
+    project.test(&["--record", "rec"]).all_passed();
+    project.test(&["-n", "replay:rec"]).all_passed();
+    project.workspace.file("a.test.yaml", &suite.replace("one.txt", "two.txt"));
+    failed(&project.test(&["-n", "replay:rec"]), "a", "test_error", &["attached", "now: two.txt", "one.txt"]);
+}
+
+#[test]
+fn answers_of_the_test_that_are_not_the_recorded_ones_are_errors() {
+    let agent = FakeAgent::start(payer);
+    let project = Project::of(&agent).suite("pay", PAY);
+    project.test(&["--record", "rec"]).all_passed();
+    for (from, to, words) in [
+        (
+            "content: { ok: true }",
+            "content: { ok: false }",
+            vec!["a call of confirm", "now: {\"ok\":false}", "{\"ok\":true}"],
+        ),
+        (
+            "{ error: 'no such thing' }",
+            "{ content: here }",
+            vec!["a call of confirm", "now: \"here\"", "the error \"no such thing\""],
+        ),
+        (
+            "content: { ok: true } }, { error: 'no such thing' }",
+            "content: { ok: true } }",
+            vec!["confirm was called with", "no scripted answer fits"],
+        ),
+        (
+            "approved: true",
+            "approved: false",
+            vec!["interrupt i-1", "now: {\"approved\":false}", "{\"approved\":true}"],
+        ),
+        ("{ status: cancelled }", "{ payload: 1 }", vec!["interrupt i-2", "now: 1", "it is cancelled"]),
+        ("resume: [{ status: cancelled }]", "timeout: 5s", vec!["paused", "Sure?"]),
+    ] {
+        assert!(PAY.contains(from), "{from}");
+        project.workspace.file("pay.test.yaml", &PAY.replace(from, to));
+        failed(&project.test(&["-n", "replay:rec"]), "pays", "test_error", &words);
+    }
+    // An answer that nobody asks for is a mistake of the test, as with the agent itself.
+    let more = PAY.replace(
+        "resume: [{ status: cancelled }]",
+        "resume: [{ status: cancelled }, { tool: other, payload: 1 }]",
+    );
+    project.workspace.file("pay.test.yaml", &more);
+    failed(&project.test(&["-n", "replay:rec"]), "pays", "assertion", &["never paused"]);
+    // Where only the place counts, the answers of now are what happened.
+    project.workspace.file("pay.test.yaml", &PAY.replace("content: { ok: true }", "content: { ok: false }"));
+    project.workspace.file("hotseat.yaml", "target: { type: replay, from: rec, match: position }\n");
+    let tested = project.test(&[]);
+    tested.all_passed();
+    assert_eq!(tested.case("pays")["turns"][0]["tool_calls"][2]["result"], json!({"ok": false}));
+}
+
+#[test]
+fn a_tool_that_a_server_answers_is_not_asked_again() {
+    let tool = FakeAgent::start(|_| Reply::json(200, &json!({"ok": 1})));
+    let agent = FakeAgent::start(|request| {
+        let run = Run::of(request).started();
+        match request.tool_results_since_last_user().is_empty() {
+            true => run.tool_call("c", "ask", &json!({})).finished(),
+            false => run.text("Thanks.").finished(),
+        }
+    });
+    let suite =
+        format!("name: a\ntools: [{{ name: ask, url: '{}' }}]\nturns: [{{ user: hello }}]\n", tool.url());
+    let project = Project::of(&agent).suite("a", &suite);
+    let live = project.test(&["--record", "rec"]);
+    let replayed = project.test(&["-n", "replay:rec"]);
+    replayed.all_passed();
+    assert_eq!((told(&live), tool.requests().len()), (told(&replayed), 1));
+}
+
+#[test]
+fn a_case_without_recording_or_with_too_few_turns_is_an_error() {
+    let agent = echo_agent();
+    let suite = "name: a\nturns: [{ user: hello }]\n";
+    let project = Project::of(&agent).suite("a", suite);
+    project.test(&["--record", "rec"]).all_passed();
+    project.workspace.file(
+        "a.test.yaml",
+        "name: a\nturns: [{ user: hello }, { user: more }]\n---\nname: b\nturns: [{ user: hello }]\n",
+    );
+    // The same case in another suite is another case.
+    project.workspace.file("other/a.test.yaml", "name: c\nid: a\nturns: [{ user: hello }]\n");
+    let tested = project.test(&["-n", "replay:rec"]);
+    failed(
+        &tested,
+        "a",
+        "test_error",
+        &["the recording of `a` has 1 turn(s), and this is turn 2", "--record"],
+    );
+    failed(
+        &tested,
+        "b",
+        "test_error",
+        &["there is no recording of `b` of a.test.yaml in rec", "--record rec"],
+    );
+    failed(&tested, "c", "test_error", &["there is no recording of `a` of other/a.test.yaml in rec"]);
+}
+
+#[test]
+fn recordings_that_are_not_there_are_a_wrong_usage() {
+    let project = Project::empty().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.workspace.file("empty/notes.txt", "nothing");
+    project.workspace.file("broken.json", "{\"version\": 1,\n \"case\": \"a\", \"turn\": []}");
+    for (from, words) in [
+        ("nowhere", "no such file or folder: nowhere"),
+        ("empty", "there are no recordings in empty"),
+        ("broken.json", "broken.json:2:15"),
+    ] {
+        let output = project.hotseat(&["test", "-n", &format!("replay:{from}")]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        project.workspace.file("hotseat.yaml", &format!("target:\n  type: replay\n  from: {from}\n"));
+        let output = project.hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+        assert!(from == "broken.json" || output.stderr.contains("hotseat.yaml:3:9"), "{output}");
+        std::fs::remove_file(project.workspace.path("hotseat.yaml")).unwrap();
+    }
+}
+
+/// What is said of a recording whose one turn is this.
+fn said_of(turn: &str) -> String {
+    let text = format!("{{\"version\": 1, \"case\": \"a\", \"turns\": [\n{turn}\n]}}");
+    let project = Project::empty().suite("a", "name: a\nturns: [{ user: hello }]\n").file("r.json", &text);
+    let output = project.hotseat(&["test", "-n", "replay:r.json"]);
+    assert_ne!(output.code, 0, "{turn}\n{output}");
+    output.stderr
+}
+
+#[test]
+fn a_recording_that_makes_no_sense_is_refused_with_its_place() {
+    for (events, place, words) in [
+        ("", "2:29", "the agent does nothing"),
+        (r#"{"type": "mesage", "text": "x"}"#, "2:39", "did you mean `message`?"),
+        (r#"{"type": "message", "text": ""}"#, "2:58", "not empty"),
+        (r#"{"type": "message"}"#, "2:30", "has no `text`"),
+        (r#"{"type": "message", "text": "x", "at_ms": -1}"#, "2:72", "not a number of milliseconds"),
+        (
+            r#"{"type": "message", "text": "x", "at_ms": 5}, {"type": "message", "text": "y", "at_ms": 4}"#,
+            "2:76",
+            "before the event above it",
+        ),
+        (r#"{"type": "message", "text": "x", "at_ms": 500}"#, "2:30", "behind the end of the turn"),
+        (r#"{"type": "message", "text": "x", "at_ms": 5, "started_ms": 6}"#, "2:89", "cannot have begun"),
+        (r#"{"type": "tool_result", "id": "c", "result": 1}"#, "2:60", "no call before this"),
+        (
+            r#"{"type": "tool_call", "id": "c", "tool": "t"}, {"type": "tool_call", "id": "c", "tool": "t"}"#,
+            "2:105",
+            "another call",
+        ),
+        (
+            r#"{"type": "tool_call", "id": "c", "tool": "t"}, {"type": "tool_result", "id": "c"}"#,
+            "2:77",
+            "either `result` or `error`",
+        ),
+        (
+            r#"{"type": "tool_call", "id": "c", "tool": "t", "arguments": {}, "arguments_text": "x"}"#,
+            "2:111",
+            "both give",
+        ),
+        (
+            r#"{"type": "interrupt_answer", "id": "i", "status": "resolved"}"#,
+            "2:65",
+            "no interrupt before this",
+        ),
+        (
+            r#"{"type": "error", "message": "x"}, {"type": "message", "text": "x"}"#,
+            "2:65",
+            "nothing comes behind",
+        ),
+    ] {
+        let said = said_of(&format!("{{\"user\": \"hello\", \"events\": [{events}], \"duration_ms\": 100}}"));
+        let right = said.contains(words) && said.contains(&format!("r.json:{place}\n"));
+        assert!(right, "{events}\n{said}");
+    }
+}
+
+#[test]
+fn a_recording_under_the_name_of_another_case_is_an_error() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.test(&["--record", "rec"]).all_passed();
+    let (path, _) = recording(&project, "rec");
+    change(&project, &path, |recording| recording["case"] = json!("b"));
+    failed(&project.test(&["-n", "replay:rec"]), "a", "test_error", &["says that it is of `b`"]);
+    project.workspace.file(&path, "{\"version\": 1,\n  \"case\": 7}");
+    failed(
+        &project.test(&["-n", "replay:rec"]),
+        "a",
+        "test_error",
+        &["this is no recording", &format!("{path}:2:11")],
+    );
+}
+
+// Time.
+
+#[test]
+fn time_passes_as_it_did_and_is_not_waited_for() {
+    const SLOW: Duration = Duration::from_millis(600);
+    let agent = FakeAgent::start(|request| {
+        let run = Run::of(request).started().tool("c", "look", &json!({}), Some(json!(1)));
+        run.pause(SLOW).text("Done.").finished()
+    });
+    let suite = |limit: u32| {
+        format!(
+            "name: a\nturns: [{{ user: hello, assert: {{ timing: {{ max_duration_ms: {limit}, max_idle_ms: {limit} }} }} }}]\n"
+        )
+    };
+    let project = Project::of(&agent).suite("a", &suite(30_000));
+    let live = project.test(&["--record", "rec"]);
+    live.all_passed();
+    let begun = Instant::now();
+    let replayed = project.test(&["-n", "replay:rec"]);
+    replayed.all_passed();
+    assert!(begun.elapsed() < SLOW * 20);
+    let took = |tested: &Tested| tested.case("a")["turns"][0]["duration_ms"].as_f64().unwrap();
+    let (then, now) = (took(&live), took(&replayed));
+    assert!(now >= then && now < then + 100.0, "{then} {now}");
+    assert!(replayed.case("a")["duration_ms"].as_f64().unwrap() < 500.0, "it was waited for");
+
+    project.workspace.file("a.test.yaml", &suite(200));
+    failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["200 ms"]);
+    // Time limits are those of now.
+    project.workspace.file("a.test.yaml", "name: a\nturns: [{ user: hello, timeout_ms: 200 }]\n");
+    failed(&project.test(&["-n", "replay:rec"]), "a", "timeout", &["the turn timed out after 200 ms"]);
+    project
+        .workspace
+        .file("a.test.yaml", "name: a\ntimeout: 800ms\nturns: [{ user: hello }, { user: hello }]\n");
+    project.test(&["--record", "two", "--timeout", "60s"]);
+    let (path, _) = recording(&project, "rec");
+    change(&project, &path, |recording| {
+        let turn = recording["turns"][0].clone();
+        let mut second = turn.clone();
+        for event in second["events"].as_array_mut().unwrap() {
+            if event.get("id").is_some() {
+                event["id"] = json!("c2");
+            }
+        }
+        recording["turns"] = json!([turn, second]);
+    });
+    failed(&project.test(&["-n", "replay:rec"]), "a", "timeout", &["the case timed out after 800 ms"]);
+}
+
+#[test]
+fn without_times_nothing_is_said_of_time() {
+    let recording = json!({"version": 1, "case": "a", "turns": [{"user": "hello", "events": [{"type": "message", "text": "Hi."}]}]});
+    for timing in ["max_duration_ms", "max_gap_ms", "max_idle_ms"] {
+        for place in ["assert", "turn_assert", "evaluate"] {
+            let suite = format!(
+                "name: a\nturns: [{{ user: hello }}]\n{place}: {{ timing: {{ {timing}: 60000 }} }}\n"
+            );
+            let project = Project::empty().suite("a", &suite).file("r.json", &recording.to_string());
+            let tested = project.test(&["-n", "replay:r.json"]);
+            failed(&tested, "a", "test_error", &["nothing that asserts time can be judged"]);
+        }
+    }
+}
+
+// What is written.
+
+#[test]
+fn names_of_cases_are_whatever_they_are() {
+    let ids = [
+        "a",
+        "A",
+        "a/b",
+        "a b",
+        "../../../etc/passwd",
+        "..",
+        "con",
+        "日本",
+        "x\u{1b}[2J",
+        "é",
+        "e\u{301}",
+        "%2e",
+        "a\\b",
+        "\n.",
+    ];
+    let long = "long ".repeat(400);
+    let suite: String = ids
+        .iter()
+        .copied()
+        .chain([long.as_str()])
+        .map(|id| {
+            format!("{}\n", json!({"id": id, "input": id, "assert": [{"type": "contains", "value": id}]}))
+        })
+        .collect();
+    let agent = echo_agent();
+    let project = Project::of(&agent).file("a.test.jsonl", &suite).file("b/a.test.jsonl", &suite);
+    project.test(&["--record", "out/rec"]).all_passed();
+    let found = recordings(&project, "out/rec");
+    assert_eq!(found.len(), 2 * (ids.len() + 1));
+    assert!(found.iter().all(|(name, _)| name.len() < 130), "{found:?}");
+    let out: Vec<_> = std::fs::read_dir(project.workspace.path("out"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(out.len(), 2, "{out:?}");
+    project.test(&["-n", "replay:out/rec"]).all_passed();
+    assert_eq!(agent.requests().len(), found.len());
+    // From wherever the tests are run.
+    let inside = project
+        .command(&["test", "-n", "replay:../out/rec"])
+        .cwd(&project.workspace.path("b").display().to_string())
+        .run();
+    assert_eq!(inside.code, 0, "{inside}");
+}
+
+#[test]
+fn secrets_are_in_no_recording() {
+    let agent = FakeAgent::start(echo);
+    let suite = "name: a\ntools: [{ name: t, answers: [{ content: '${ENV.SHOP_TOKEN}' }] }]\nturns: [{ user: 'my key is ${ENV.SHOP_TOKEN}', assert: { text: { must_match: 'key is ${ENV.SHOP_TOKEN}' } } }]\n";
+    let project = Project::of(&agent).suite("a", suite);
+    project.test_in(&[("SHOP_TOKEN", "tok-123456789")], &["--record", "rec"]).all_passed();
+    let (path, _) = recording(&project, "rec");
+    assert!(!project.workspace.read(&path).contains("tok-123456789"));
+    // Another secret of the same name is the same.
+    project.test_in(&[("SHOP_TOKEN", "other-secret-value")], &["-n", "replay:rec"]).all_passed();
+}
+
+#[test]
+fn a_conversation_that_could_not_be_held_is_never_a_pass() {
+    let agent = FakeAgent::start(|request| match request.last_user_text().as_str() {
+        "cut" => Run::of(request).started().text("I was about to").cut(),
+        _ => Run::of(request).started().text("Fine.").finished(),
+    });
+    let suite = |word: &str| format!("name: a\nturns: [{{ user: hello }}, {{ user: {word} }}]\n");
+    let project = Project::of(&agent).suite("a", &suite("cut"));
+    failed(&project.test(&["--record", "rec"]), "a", "protocol_error", &[]);
+    let replayed = project.test(&["-n", "replay:rec"]);
+    failed(&replayed, "a", "test_error", &["could not be held to its end", "RUN_FINISHED", "--record"]);
+    assert_eq!(replayed.case("a")["turns"][1]["messages"], json!(["I was about to"]));
+    // An agent that was not reached leaves the recording as it was.
+    let before = recording(&project, "rec");
+    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", nobody()));
+    assert_eq!(project.test(&["--record", "rec"]).output.code, 3);
+    assert_eq!(recording(&project, "rec"), before);
+    // One that answers again replaces it.
+    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+    project.workspace.file("a.test.yaml", &suite("go"));
+    project.test(&["--record", "rec"]).all_passed();
+    project.test(&["-n", "replay:rec"]).all_passed();
+}
+
+#[test]
+fn recordings_that_cannot_be_written_end_the_run() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n").file("rec", "a file");
+    let output = project.hotseat(&["test", "--record", "rec"]);
+    assert!(output.code == 3 && output.stderr.contains("cannot write rec"), "{output}");
+    assert!(agent.requests().is_empty());
+    // What goes away while the run goes on is told, too.
+    let gone = project.workspace.path("gone");
+    let folder = gone.clone();
+    let agent = FakeAgent::start(move |request| {
+        std::fs::remove_dir_all(&folder).unwrap();
+        echo(request)
+    });
+    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+    let output = project.hotseat(&["test", "--record", "gone"]);
+    assert!(output.code == 3 && output.stderr.contains("recordings in gone"), "{output}");
+    assert!(!gone.exists());
+}

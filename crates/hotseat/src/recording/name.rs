@@ -1,0 +1,122 @@
+//! What files of recordings are called: ids and paths are whatever people and programs make of them, so a name is
+//! made of what is harmless in them and of a digest of all of them.
+
+use std::path::{Component, Path, PathBuf};
+
+use ring::digest::{SHA256, digest};
+
+/// How much of a name is taken over, so that people know the file again.
+const SHOWN: usize = 40;
+/// How many bytes of the digest stand in the name.
+const DIGEST: usize = 10;
+
+/// The name of the file that holds the recording of a case, in whatever folder. It is the same on every system,
+/// also on those that do not tell `A` from `a`.
+pub fn file_name(suite: Option<&str>, case: &str) -> String {
+    let mut told = Vec::new();
+    // Lengths make sure that no two pairs are told alike.
+    for part in [suite, Some(case)] {
+        match part {
+            None => told.extend(u64::MAX.to_be_bytes()),
+            Some(text) => {
+                told.extend((text.len() as u64).to_be_bytes());
+                told.extend(text.as_bytes());
+            }
+        }
+    }
+    let hash: String = digest(&SHA256, &told).as_ref()[..DIGEST].iter().map(|b| format!("{b:02x}")).collect();
+    let stem = suite.map(|suite| {
+        let file = suite.rsplit('/').next().unwrap_or(suite);
+        harmless(file.split('.').next().unwrap_or(file))
+    });
+    let parts = [stem.unwrap_or_default(), harmless(case), hash];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("--") + ".json"
+}
+
+/// Letters, digits and single hyphens.
+fn harmless(text: &str) -> String {
+    let mut name = String::new();
+    for character in text.chars().take(4 * SHOWN) {
+        match character.to_ascii_lowercase() {
+            character @ ('a'..='z' | '0'..='9' | '_') => name.push(character),
+            _ if name.is_empty() || name.ends_with('-') => {}
+            _ => name.push('-'),
+        }
+        if name.len() >= SHOWN {
+            break;
+        }
+    }
+    name.trim_end_matches('-').to_string()
+}
+
+/// What a suite is called in recordings: its path from the folder of the project, with `/` on every system. It is the
+/// same from wherever the tests are run.
+pub fn suite_name(project: &Path, suite: &Path) -> String {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let (project, suite) = (real(project), real(suite));
+    let common = project.components().zip(suite.components()).take_while(|(a, b)| a == b).count();
+    let up = project.components().skip(common).map(|_| Component::ParentDir);
+    let path: PathBuf = up.chain(suite.components().skip(common)).collect();
+    path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn hostile_names_make_harmless_and_different_files() {
+        let long = "x".repeat(5000);
+        let names = [
+            "a",
+            "A",
+            "a/b",
+            "a b",
+            "../../etc/passwd",
+            "",
+            ".",
+            "..",
+            "con",
+            "a\0b",
+            "\n",
+            "é",
+            "e\u{301}",
+            "日本語",
+            &long,
+            "%2e%2e",
+            "a\\b",
+        ];
+        let mut seen = HashSet::new();
+        for suite in names.iter().map(|name| Some(*name)).chain([None]) {
+            for case in names {
+                let name = file_name(suite, case);
+                assert!(
+                    name.len() < 130 && name.ends_with(".json") && !name.ends_with(".test.json"),
+                    "{name}"
+                );
+                assert!(
+                    name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c)),
+                    "{name}"
+                );
+                assert!(!name.starts_with(['.', '-']), "{name}");
+                assert!(seen.insert(name), "{suite:?} {case:?}");
+            }
+        }
+        assert_ne!(file_name(Some("a"), "bc"), file_name(Some("ab"), "c"));
+    }
+
+    #[test]
+    fn a_name_can_be_known_again() {
+        let name = file_name(Some("tests/checkout.test.yaml"), "Pays once!");
+        assert!(name.starts_with("checkout--pays-once--"), "{name}");
+    }
+
+    #[test]
+    fn a_suite_is_called_by_its_path_from_the_project() {
+        let name = |project: &str, suite: &str| suite_name(Path::new(project), Path::new(suite));
+        assert_eq!(name("/none/p", "/none/p/tests/a.yaml"), "tests/a.yaml");
+        assert_eq!(name("/none/p/q", "/none/a.yaml"), "../../a.yaml");
+    }
+}

@@ -1,0 +1,193 @@
+//! From the trace of a conversation to the turns of a recording.
+//!
+//! The events give the order and the times; what they came to is taken from the conversation that is folded from
+//! them, so that a call has the arguments that were known of it in the end.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_trace::{self as trace, Conversation, Offset, Payload, Record, TurnOutcome};
+
+use super::{Arguments, Event, Turn, What};
+use crate::session::ATTACHED;
+
+/// The turns of a conversation, from its events and what they amount to.
+pub fn turns_of(events: &[Record], conversation: &Conversation) -> Vec<Turn> {
+    let mut turns: Vec<Told<'_>> = conversation.turns.iter().map(Told::begin).collect();
+    let mut places: HashMap<Arc<str>, usize> = HashMap::new();
+    for record in events.iter().filter(|record| record.execution.is_none()) {
+        if let Payload::TurnStarted(start) = &record.payload {
+            // The turn of an agent that was looped in is part of the one that called.
+            let place = match start.caller_turn_id.as_ref().and_then(|caller| places.get(caller)) {
+                Some(&caller) => caller,
+                None => places.values().max().map_or(0, |last| last + 1),
+            };
+            places.insert(start.turn_id.clone(), place);
+        }
+        let place = record.payload.turn_id().and_then(|turn| places.get(turn));
+        if let Some(told) = place.and_then(|&place| turns.get_mut(place)) {
+            told.take(record, conversation);
+        }
+    }
+    turns.into_iter().map(Told::end).collect()
+}
+
+/// A turn as far as its events have told it.
+struct Told<'c> {
+    turn: &'c trace::Turn,
+    events: Vec<Event>,
+    /// How many of its messages have come.
+    messages: usize,
+    /// The calls that are told.
+    calls: HashSet<Arc<str>>,
+    /// Where its state stands among the events.
+    state: Option<usize>,
+}
+
+impl<'c> Told<'c> {
+    fn begin(turn: &'c trace::Turn) -> Self {
+        Told { turn, events: Vec::new(), messages: 0, calls: HashSet::new(), state: None }
+    }
+
+    fn take(&mut self, record: &Record, conversation: &Conversation) {
+        let Some((what, started)) = self.what(&record.payload, conversation) else { return };
+        let at = self.since(record.offset);
+        let started = started.map(|started| self.since(started)).filter(|started| *started < at);
+        // Only the state that was seen last is told, where it was seen.
+        if let (What::State { .. }, Some(place)) = (&what, self.state) {
+            self.events.remove(place);
+        }
+        if matches!(what, What::State { .. }) {
+            self.state = Some(self.events.len());
+        }
+        self.events.push(Event { at: Some(at), started, what, place: None });
+    }
+
+    fn since(&self, offset: Offset) -> Duration {
+        if offset < self.turn.started { Duration::ZERO } else { offset - self.turn.started }
+    }
+
+    /// What an event is in a recording, and when it began. Most are the inner workings of an agent or a protocol.
+    fn what(&mut self, payload: &Payload, conversation: &Conversation) -> Option<(What, Option<Offset>)> {
+        let text = |text: &Option<Arc<str>>| text.as_ref().map(|text| text.to_string());
+        let what = match payload {
+            Payload::AssistantMessage(_) => {
+                let message = self.turn.messages.get(self.messages)?;
+                self.messages += 1;
+                let what = What::Message {
+                    text: message.content.clone(),
+                    calls_tools: self.turn.calls_tools(message),
+                    subagent: text(&message.subagent),
+                };
+                return Some((what, message.started)).filter(|_| !message.content.is_empty());
+            }
+            Payload::ReasoningMessage(thought) if thought.content.is_empty() => return None,
+            Payload::ReasoningMessage(thought) => What::Reasoning { text: thought.content.clone() },
+            Payload::ToolInvoked(invoked) => {
+                let call = conversation.call(&invoked.tool_call_id)?;
+                if !self.calls.insert(call.id.clone()) {
+                    return None;
+                }
+                let what = What::ToolCall {
+                    id: call.id.to_string(),
+                    tool: call.name.to_string(),
+                    arguments: arguments(call),
+                    origin: call.origin,
+                    subagent: text(&call.subagent),
+                };
+                return Some((what, Some(call.started)));
+            }
+            Payload::ToolCompleted(done) => What::ToolResult {
+                id: done.tool_call_id.to_string(),
+                result: Ok(done.output.clone()),
+                origin: done.origin,
+            },
+            Payload::ToolFailed(failed) => What::ToolResult {
+                id: failed.tool_call_id.to_string(),
+                result: Err(failed.error.message.clone()),
+                origin: failed.origin,
+            },
+            Payload::InterruptRaised(raised) => What::Interrupt {
+                id: raised.interrupt_id.to_string(),
+                reason: raised.reason.clone(),
+                message: raised.message.clone(),
+                tool: tool_of(raised, conversation),
+                tool_call_id: text(&raised.tool_call_id),
+                value: raised.value.clone(),
+            },
+            Payload::InterruptAnswered(answered) => What::InterruptAnswer {
+                id: answered.interrupt_id.to_string(),
+                payload: match &*answered.status {
+                    "cancelled" => None,
+                    _ => Some(answered.payload.clone().unwrap_or_default()),
+                },
+            },
+            Payload::StateSnapshot(_) | Payload::StateDelta(_) => {
+                What::State { state: (**self.turn.state.as_ref()?).clone() }
+            }
+            Payload::AwaitingInput(said) => {
+                What::AwaitingInput { awaiting: said.awaiting, hint: said.hint.clone() }
+            }
+            // What was attached is told with what the user said.
+            Payload::Note(note) if self.tells_attachment(&note.message) => return None,
+            Payload::Note(note) => What::Note { text: note.message.clone() },
+            Payload::AgentRunFinished(finished) => What::Finished {
+                outcome: finished.outcome.to_string(),
+                result: finished.result.clone(),
+                usage: finished.usage.clone(),
+                finish_reason: text(&finished.finish_reason),
+            },
+            Payload::AgentRunFailed(failed) => {
+                What::Error { message: failed.error.message.clone(), code: failed.error.code.clone() }
+            }
+            _ => return None,
+        };
+        Some((what, None))
+    }
+
+    fn tells_attachment(&self, note: &str) -> bool {
+        let name = note.strip_prefix(ATTACHED);
+        name.is_some_and(|name| self.turn.attachments.iter().any(|attached| attached == name))
+    }
+
+    fn end(mut self) -> Turn {
+        // Nothing comes behind the error that ends a turn.
+        let error = self.events.iter().position(|event| matches!(event.what, What::Error { .. }));
+        let failed = match (&self.turn.outcome, error) {
+            (TurnOutcome::Completed, _) => None,
+            (TurnOutcome::Failed(_), Some(place)) => {
+                let mut error = self.events.remove(place);
+                error.at = error.at.max(self.events.last().and_then(|last| last.at));
+                self.events.push(error);
+                None
+            }
+            (TurnOutcome::Failed(error), None) if error.message.is_empty() => Some("it failed".to_string()),
+            (TurnOutcome::Failed(error), None) => Some(error.message.clone()),
+            (TurnOutcome::Open, _) => Some("it was given up".to_string()),
+        };
+        Turn {
+            user: self.turn.user.clone().unwrap_or_default(),
+            attachments: self.turn.attachments.clone(),
+            duration: Some(self.turn.duration()),
+            unfinished: failed,
+            events: self.events,
+            place: None,
+        }
+    }
+}
+
+fn arguments(call: &trace::ToolCall) -> Arguments {
+    match (&call.arguments, call.arguments_broken) {
+        (serde_json::Value::Null, _) => Arguments::None,
+        (serde_json::Value::String(text), true) => Arguments::Broken(text.clone()),
+        (value, _) => Arguments::Json(value.clone()),
+    }
+}
+
+/// The tool whose call an interrupt holds up: that of the call, or as the agent says.
+fn tool_of(raised: &trace::InterruptRaised, conversation: &Conversation) -> Option<String> {
+    let call = raised.tool_call_id.as_ref().and_then(|id| conversation.call(id));
+    let said = raised.value.get("toolName").and_then(|name| name.as_str());
+    call.map(|call| call.name.to_string()).or_else(|| said.map(str::to_string))
+}

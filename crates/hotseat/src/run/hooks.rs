@@ -1,0 +1,124 @@
+//! Hooks of the project around cases and around the whole run.
+
+use std::collections::BTreeMap;
+
+use hotseat_trace::Failure;
+use serde_json::{Map, Value, json};
+
+use super::attempt::{Attempt, Outside, on_behalf_of, undefined};
+use super::outcome::Outcome;
+use crate::cases::{Case, NamedHook};
+use crate::session::{Identity, run_hook};
+
+/// What a hook that ran before something has given.
+#[derive(Debug, Clone, Default)]
+pub struct Before {
+    /// What the hook after it is told: `data` of what it printed, or all of it.
+    pub data: Value,
+    /// Variables.
+    pub(super) given: BTreeMap<String, Value>,
+}
+
+impl Outside {
+    /// Runs a hook of the project; it reads what it is told from its standard input, as JSON.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it fails.
+    pub async fn run_named(
+        &self,
+        name: &str,
+        told: &Value,
+        given: &BTreeMap<String, Value>,
+        identity: &Identity,
+    ) -> Result<Before, Failure> {
+        let mut hook = self.project.hook(name, given).map_err(undefined)?;
+        on_behalf_of(identity, &mut hook);
+        let ran = run_hook(&hook, &self.project.root, self.project.environment(), Some(told)).await;
+        let given = ran.map_err(|failure| self.redactor(&[], given).failure(failure))?;
+        let data = match given.get("data") {
+            Some(data) => data.clone(),
+            None => Value::Object(given.clone().into_iter().collect()),
+        };
+        Ok(Before { data, given })
+    }
+
+    /// Runs a hook of the project around the whole run. It is told this, and on whose behalf agents are spoken to.
+    ///
+    /// # Errors
+    /// As [`Outside::run_named`] does.
+    pub async fn run_around(&self, name: &str, mut told: Value) -> Result<Before, Failure> {
+        let identity = self.project.calling().identity();
+        if let Value::Object(members) = &mut told {
+            members.insert("ctx".to_string(), (*identity.ctx).clone());
+        }
+        self.run_named(name, &told, &BTreeMap::new(), &identity).await
+    }
+
+    /// Runs the hook that a case names under `before`.
+    ///
+    /// # Errors
+    /// As [`Outside::run_named`] does.
+    pub(super) async fn before(&self, case: &Case) -> Result<Before, Failure> {
+        let Some(NamedHook { name, .. }) = &case.before else { return Ok(Before::default()) };
+        let identity = self.project.calling().identity_before_hooks(case);
+        let told = json!({"test_case": case.to_json(), "ctx": identity.ctx});
+        let failed = |mut failure: Failure| {
+            failure.message = format!("before script failed: {}", failure.message);
+            failure
+        };
+        self.run_named(name, &told, &BTreeMap::new(), &identity).await.map_err(failed)
+    }
+
+    /// Runs the hook that a case names under `after`. That it fails changes no verdict; what it has to say of that is
+    /// kept with the attempt.
+    pub(super) async fn after(&self, attempt: &mut Attempt, before: &Before) {
+        let Some(NamedHook { name, .. }) = &attempt.selected.case.after else { return };
+        let case = &attempt.selected.case;
+        let identity = self.project.calling().identity_before_hooks(case);
+        let told = json!({
+            "test_case": case.to_json(),
+            "result": of_attempt(attempt),
+            "before_data": before.data,
+            "ctx": identity.ctx,
+        });
+        let name = name.clone();
+        if let Err(failure) = self.run_named(&name, &told, &before.given, &identity).await {
+            attempt.warnings.push(format!("after script failed: {}", failure.message));
+        }
+    }
+}
+
+/// What a case came to, as hooks are told: what the attempt that tells most came to, and how steady the case is.
+pub fn result(outcome: &Outcome) -> Value {
+    let mut told = of_attempt(outcome.telling());
+    let failure = outcome.verdict.failure.as_ref();
+    told["status"] = json!(outcome.verdict.status);
+    told["error"] = json!(failure.map(|failure| &failure.message));
+    told["error_kind"] = json!(failure.map(|failure| failure.kind.name()));
+    if outcome.is_flaky() {
+        told["flaky"] = json!(true);
+    }
+    if let Some(stability) = &outcome.stability {
+        told["runs"] = json!(stability.runs);
+        told["passed"] = json!(stability.passed);
+    }
+    told
+}
+
+/// What an attempt came to, as hooks are told.
+fn of_attempt(attempt: &Attempt) -> Value {
+    let case = &attempt.selected.case;
+    let failure = attempt.verdict.failure.as_ref();
+    let mut members = Map::new();
+    let mut add = |key: &str, value: Value| members.insert(key.to_string(), value);
+    add("id", json!(case.id));
+    add("name", json!(case.name));
+    add("status", json!(attempt.verdict.status));
+    add("error", json!(failure.map(|failure| &failure.message)));
+    add("error_kind", json!(failure.map(|failure| failure.kind.name())));
+    add("input", json!(case.opening.input));
+    add("output", json!(attempt.conversation.turns.last().and_then(|turn| turn.answer())));
+    add("total_turns", json!(attempt.conversation.turns.len()));
+    add("duration_ms", json!(attempt.duration.as_millis()));
+    Value::Object(members)
+}

@@ -1,0 +1,211 @@
+"""Real conversations, imported and served again: do Hotseat's verdicts agree with the data itself?
+
+    interop/transcripts.py HOTSEAT
+
+The data is tau-bench's: conversations of a language model with a simulated customer of an airline, 14 tools, and for
+each task the calls that are expected (github.com/sierra-research/tau-bench, historical_trajectories). It is no part of
+this repository: HOTSEAT_TRANSCRIPTS names the file; otherwise ../shared/data/tau-bench-airline/gpt-4o-trials-0-1.json,
+from the checkout on, is taken if it is there; otherwise the check is skipped, and says so.
+
+This script computes facts straight from the data, in its own way and without anything of Hotseat:
+- which conversations made all expected calls with those arguments, in whatever order;
+- which made them in their order, and which in the contrary order (in this data the first is the same as in any);
+- in which the tools that write were called just as expected;
+- in which the agent said something in the same message in which it called a tool;
+- in which it called a tool that writes at all.
+Then Hotseat imports the file, runs a suite for each of these questions on the recordings, and every verdict on every
+conversation has to be the one that the facts say. Prints a line for each question, then `PASSED FAILED`.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+WRITES = [
+    "book_reservation",
+    "cancel_reservation",
+    "send_certificate",
+    "update_reservation_baggages",
+    "update_reservation_flights",
+    "update_reservation_passengers",
+]
+
+
+def data_file():
+    """The data, or why there is none."""
+    named = os.environ.get("HOTSEAT_TRANSCRIPTS")
+    if named:
+        path = Path(named)
+        return (path, None) if path.is_file() else (None, f"HOTSEAT_TRANSCRIPTS names no file: {named}")
+    checkout = Path(__file__).resolve().parent.parent
+    path = checkout.parent / "shared/data/tau-bench-airline/gpt-4o-trials-0-1.json"
+    return (path, None) if path.is_file() else (None, None)
+
+
+# Facts, from the data alone.
+
+
+def key(name, arguments):
+    """A call as something that can be compared and counted."""
+    return name, json.dumps(arguments, sort_keys=True)
+
+
+def expected(conversation):
+    return [key(call["name"], call["kwargs"]) for call in conversation["info"]["task"]["actions"]]
+
+
+def made(conversation):
+    return [
+        key(call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for message in conversation["traj"]
+        if message["role"] == "assistant"
+        for call in message.get("tool_calls") or []
+    ]
+
+
+def all_expected(conversation):
+    return not Counter(expected(conversation)) - Counter(made(conversation))
+
+
+def in_order(wanted, calls):
+    calls = iter(calls)
+    return all(any(one == call for call in calls) for one in wanted)
+
+
+def all_in_order(conversation):
+    return in_order(expected(conversation), made(conversation))
+
+
+def all_backwards(conversation):
+    return in_order(expected(conversation)[::-1], made(conversation))
+
+
+def writes_as_expected(conversation):
+    writes = lambda calls: Counter(call for call in calls if call[0] in WRITES)
+    return writes(made(conversation)) == writes(expected(conversation))
+
+
+def silent_beside_calls(conversation):
+    return not any(
+        message.get("tool_calls") and (message.get("content") or "").strip()
+        for message in conversation["traj"]
+        if message["role"] == "assistant"
+    )
+
+
+def never_writes(conversation):
+    return not any(name in WRITES for name, _ in made(conversation))
+
+
+def turns(conversation):
+    """What the user said and the agent answered in some way."""
+    roles = [message["role"] for message in conversation["traj"]]
+    answered = len(roles) - 1 - roles[::-1].index("user") < len(roles) - 1
+    said = [message["content"] for message in conversation["traj"] if message["role"] == "user"]
+    return said if answered else said[:-1]
+
+
+# Verdicts, from Hotseat.
+
+
+class Runs:
+    def __init__(self, hotseat, data, folder):
+        self.hotseat, self.data, self.folder = hotseat, data, folder
+
+    def imported(self, name, *flags):
+        """Imports the data; returns where the suite and the recordings are."""
+        folder = self.folder / name
+        command = [self.hotseat, "import", "openai-transcripts", str(self.data), "-o", str(folder), *flags]
+        run = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        if run.returncode != 0:
+            sys.exit(f"import failed ({run.returncode})\n{run.stdout}{run.stderr}")
+        return folder / f"{self.data.stem}.test.jsonl", folder / "recordings"
+
+    def verdicts(self, suite, recordings):
+        """What each case came to: True, False, or in words what else."""
+        report = self.folder / "report.json"
+        report.unlink(missing_ok=True)
+        command = [self.hotseat, "test", "-n", f"replay:{recordings}", str(suite), "-o", str(report)]
+        run = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        if run.returncode not in (0, 1) or not report.is_file():
+            sys.exit(f"the run failed ({run.returncode})\n{run.stdout}{run.stderr}")
+        verdicts, inputs = {}, {}
+        for result in json.loads(report.read_text(encoding="utf-8"))["results"]:
+            kind = (result.get("failure") or {}).get("kind")
+            known = {("passed", None): True, ("failed", "assertion"): False}
+            verdicts[result["id"]] = known.get((result["status"], kind), f"{result['status']}: {kind}")
+            inputs[result["id"]] = [turn["input"] for turn in result["turns"]]
+        return verdicts, inputs
+
+    def changed(self, name, suite, change):
+        """The suite with other assertions in place of its own: `change` makes them of those."""
+        path = self.folder / f"{name}.test.jsonl"
+        with path.open("w", encoding="utf-8") as out:
+            for line in suite.read_text(encoding="utf-8").splitlines():
+                case = json.loads(line)
+                assertions = change(case.pop("assert", []))
+                print(json.dumps({**case, **({"assert": assertions} if assertions else {})}), file=out)
+        return path
+
+
+def backwards(assertions):
+    return [{**one, "calls": one["calls"][::-1]} for one in assertions]
+
+
+def main():
+    hotseat = sys.argv[1]
+    data, wrong = data_file()
+    if wrong:
+        sys.exit(wrong)
+    if data is None:
+        print("  skipped: the conversations are not there (HOTSEAT_TRANSCRIPTS names their file)")
+        print("0 0")
+        return
+    conversations = {
+        f"task-{one['task_id']}-trial-{one['trial']}": one for one in json.loads(data.read_text(encoding="utf-8"))
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(hotseat, data, Path(folder))
+        calls, recordings = runs.imported("calls", "--expect", "calls")
+        order, _ = runs.imported("order", "--expect", "order", "--cases-only")
+        writes, _ = runs.imported("writes", "--writes", ",".join(WRITES), "--cases-only")
+        contrary = runs.changed("contrary", order, backwards)
+        beside = runs.changed("beside", calls, lambda _: [{"text": {"beside_calls": "forbid"}}])
+        never = runs.changed("never", calls, lambda _: [{"tools": {"forbid": WRITES}}])
+        both = lambda one: all_expected(one) and writes_as_expected(one)
+        questions = [
+            ("all expected calls", calls, all_expected),
+            ("all expected calls in order", order, all_in_order),
+            ("all expected calls in the contrary order", contrary, all_backwards),
+            ("all expected calls, and no other that writes", writes, both),
+            ("no text beside calls", beside, silent_beside_calls),
+            ("no tool that writes", never, never_writes),
+        ]
+        passed = failed = 0
+        for name, suite, fact in questions:
+            facts = {id: fact(one) for id, one in conversations.items()}
+            verdicts, inputs = runs.verdicts(suite, recordings)
+            wrong = [
+                f"{id}: the data says {facts.get(id)}, Hotseat {verdicts.get(id)}"
+                for id in {**facts, **verdicts}
+                if facts.get(id) is not verdicts.get(id)
+            ]
+            wrong += [
+                f"{id}: Hotseat held another conversation"
+                for id, one in conversations.items()
+                if inputs.get(id) != turns(one)
+            ]
+            # A question that all conversations answer alike would prove little.
+            if len(set(facts.values())) < 2:
+                wrong.append("all conversations answer this alike")
+            print(f"  {'FAIL' if wrong else 'ok  '} {name}: {sum(facts.values())} of {len(facts)} conversations")
+            for line in wrong:
+                print(f"    {line}")
+            passed, failed = passed + (not wrong), failed + bool(wrong)
+    print(passed, failed)
+
+
+main()
