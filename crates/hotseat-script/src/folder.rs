@@ -126,9 +126,8 @@ impl Folder {
                 tried.push(format!("{stem}.ts"));
             }
         }
-        let below =
-            |index: &&str| if path.is_empty() { (*index).to_string() } else { format!("{path}/{index}") };
-        tried.extend(INDEXES.iter().map(|index| below(&index)));
+        let below = |index: &str| if path.is_empty() { index.to_string() } else { format!("{path}/{index}") };
+        tried.extend(INDEXES.iter().map(|index| below(index)));
         let Some(key) = tried.iter().find(|key| self.root.join(key).is_file()) else {
             let tried = tried.iter().filter(|key| Language::of(key).is_some());
             return Err(Refused::NotThere { tried: tried.map(|key| self.shown(key)).collect() });

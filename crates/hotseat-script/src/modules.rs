@@ -22,8 +22,11 @@ pub struct Scripts(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     folder: Folder,
-    modules: Mutex<HashMap<Arc<str>, Result<Arc<Loaded>, ScriptError>>>,
+    modules: Mutex<HashMap<Arc<str>, Known>>,
 }
+
+/// What reading a file came to.
+type Known = Result<Arc<Loaded>, ScriptError>;
 
 /// A file of the folder that was found.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,9 +79,7 @@ impl Scripts {
 
     /// A module, read now if nobody has read it before; `from` and `name` say who asks and with which words.
     pub(crate) fn load(&self, key: &str) -> Result<Arc<Loaded>, ScriptError> {
-        let known = |modules: &HashMap<Arc<str>, _>| -> Option<Result<Arc<Loaded>, ScriptError>> {
-            modules.get(key).cloned()
-        };
+        let known = |modules: &HashMap<Arc<str>, Known>| modules.get(key).cloned();
         let lock = || self.0.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = known(&lock()) {
             return loaded;
