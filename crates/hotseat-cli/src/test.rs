@@ -105,7 +105,7 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
         Err(exit) => return exit,
     };
     let hooks = args.before.iter().chain(&args.after);
-    let wrong: Vec<Diagnostic> = hooks.filter_map(|name| project.wrong_hook(name)).collect();
+    let wrong: Vec<Diagnostic> = hooks.filter_map(|name| project.wrong_hook(name, &plan.whose())).collect();
     if !wrong.is_empty() {
         world.complain(wrong);
         return Exit::Usage;
@@ -204,6 +204,9 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
             () = signals.pass_on(wishes) => Ok(Summary { interrupted: true, ..Summary::default() }),
         }
     });
+    if args.verbose {
+        reporters.logs.iter().for_each(|line| world.say(&format!("console: {line}")));
+    }
     reporters.warnings.iter().for_each(|words| world.say(&format!("warning: {words}")));
     let not_written = reporters.errors;
     *events = reporters.events;
@@ -354,6 +357,7 @@ async fn hold_all(
             return Err(mistakes);
         }
     };
+    reporters.logs.extend(before.said.iter().cloned());
     let mut results = Vec::new();
     let mut report = |event: RunEvent<'_>| {
         if let (RunEvent::CaseEnded(outcome), Some(_)) = (&event, &args.after) {
@@ -364,8 +368,9 @@ async fn hold_all(
     let ended = execute(plan, outside.clone(), options, control, &mut agents, &mut report).await;
     if let Some(name) = &args.after {
         let told = json!({"results": results, "before_data": before.data});
-        if let Err(failure) = outside.run_around(name, told).await {
-            reporters.warnings.push(format!("--after {name} failed: {}", failure.message));
+        match outside.run_around(name, told, plan).await {
+            Ok(after) => reporters.logs.extend(after.said),
+            Err(failure) => reporters.warnings.push(format!("--after {name} failed: {}", failure.message)),
         }
     }
     if let Some(writer) = reporters.writer.take() {
@@ -382,7 +387,7 @@ async fn run_before(plan: &Plan, args: &TestArgs, outside: &Outside) -> Result<B
     for selected in plan.cases(&outside.project) {
         cases.push(selected?.case.to_json());
     }
-    let ran = outside.run_around(name, json!({"test_cases": cases})).await;
+    let ran = outside.run_around(name, json!({"test_cases": cases}), plan).await;
     ran.map_err(|failure| {
         let message = format!("--before {name} failed, and nothing ran: {}", failure.message);
         vec![agent_not_started(message, failure.detail)]
@@ -413,6 +418,8 @@ struct Reporters {
     events: Option<Events<io::Stdout>>,
     /// Who writes reports when the run is over.
     writer: Option<Writer>,
+    /// What functions of scripts around the run said to `console`.
+    logs: Vec<String>,
     /// What went wrong and changes nothing.
     warnings: Vec<String>,
     errors: Vec<String>,
@@ -587,5 +594,5 @@ fn reporters(
         };
         all.push(("annotations".to_string(), annotations));
     }
-    Ok(Reporters { all, events, writer, warnings: Vec::new(), errors: Vec::new() })
+    Ok(Reporters { all, events, writer, logs: Vec::new(), warnings: Vec::new(), errors: Vec::new() })
 }

@@ -97,6 +97,9 @@ pub struct HeldRecord<'a> {
     /// What went wrong beside the case and changes no verdict.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub warnings: &'a [String],
+    /// What functions of scripts around the case said to `console`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub logs: &'a [String],
 }
 
 /// One checkpoint.
@@ -220,6 +223,9 @@ pub struct AssertionRecord<'a> {
     pub file: &'a str,
     pub line: u32,
     pub column: u32,
+    /// What the function that judged said to `console`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub logs: &'a [String],
 }
 
 /// What a run came to.
@@ -486,6 +492,7 @@ impl<'a> HeldRecord<'a> {
             assertion_errors: errors(attempt.checks.iter()),
             checkpoints: attempt.checkpoints.iter().map(CheckpointRecord::of).collect(),
             warnings: &attempt.warnings,
+            logs: &attempt.logs,
         }
     }
 }
@@ -647,6 +654,7 @@ impl<'a> AssertionRecord<'a> {
             file: place.file(),
             line: place.line(),
             column: place.column(),
+            logs: &checked.said,
         }
     }
 }
