@@ -106,6 +106,8 @@ struct Base {
     /// The folder, from the folder of the scripts, with `/` at its end if it is not that folder.
     within: String,
     folder: PathBuf,
+    /// The same as it is shown to people.
+    shown: PathBuf,
 }
 
 impl Library {
@@ -152,7 +154,7 @@ impl Library {
                         Ok(module) if module.path().ends_with(".json") => continue,
                         Ok(module) => module,
                         Err(_) => {
-                            tried.push(base.folder.join(format!("{path}.ts")).display().to_string());
+                            tried.push(base.shown.join(format!("{path}.ts")).display().to_string());
                             continue;
                         }
                     };
@@ -206,7 +208,8 @@ impl Library {
                     Ok(scripts)
                 }
             })?;
-            bases.push(Base { scripts, within, folder });
+            let shown = shown.join(&within);
+            bases.push(Base { scripts, within, folder, shown });
         }
         Ok(bases)
     }
@@ -255,7 +258,7 @@ fn only_test_script(bases: &[Base], name: &str, reference: &str) -> Result<Optio
             }
             let Ok(module) = base.scripts.find(&format!("{}{file}", base.within)) else { continue };
             if let Ok(function) = function(&base.scripts, module, name)? {
-                found.push((function, base.folder.join(file).display().to_string()));
+                found.push((function, base.shown.join(file).display().to_string()));
             }
         }
     }
