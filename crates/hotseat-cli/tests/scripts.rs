@@ -155,6 +155,7 @@ fn functions_are_found_where_people_put_them() {
         .file("src/tests/index.ts", "export const other = () => true;")
         .file("src/plain.js", "export function judge() { return true }")
         .file("agents/it/tests/beside.ts", yes)
+        .file("agents/src/above.ts", yes)
         .file("src/some_test.ts", yes);
     let uses = [
         "scripts:own.judge",
@@ -165,6 +166,7 @@ fn functions_are_found_where_people_put_them() {
         "scripts:plain.judge",
         "scripts:beside.judge",
         "scripts:beside",
+        "scripts:above.judge",
         "scripts.own.judge",
         "own.judge",
         "scripts:some.judge",

@@ -180,20 +180,26 @@ impl Library {
         })
     }
 
-    /// Where is looked: `src` of the agent and of the project, `src` beside the suite, and beside the suite itself.
+    /// Where is looked: `src` of the agent; `src` beside the suite and in each folder above it, up to that of the project;
+    /// beside the suite itself.
     fn bases(&self, places: &Places) -> Result<Vec<Base>, Diagnostic> {
         let mut bases: Vec<Base> = Vec::new();
+        let Ok(project) = fs::canonicalize(&places.root) else { return Ok(bases) };
         let agent = places.agent.iter().map(|folder| folder.join("src"));
-        let suite = places.suite.iter().flat_map(|folder| [folder.join("src"), folder.clone()]);
-        for folder in agent.chain([places.root.join("src")]).chain(suite) {
+        let suite = places.suite.as_ref().and_then(|folder| fs::canonicalize(folder).ok());
+        let above = suite.iter().flat_map(|folder| folder.ancestors());
+        let above = above.take_while(|folder| folder.starts_with(&project)).map(|folder| folder.join("src"));
+        // A suite outside of the project has its own.
+        let own = suite.iter().map(|folder| folder.join("src"));
+        let all = agent.chain(above).chain(own).chain([places.root.join("src")]).chain(suite.clone());
+        for folder in all {
             let Ok(real) = fs::canonicalize(&folder) else { continue };
-            let Ok(root) = fs::canonicalize(&places.root) else { continue };
-            if bases.iter().any(|base| base.folder == folder) {
+            if bases.iter().any(|base| base.folder == real) {
                 continue;
             }
             // A suite of another place has a folder of its own.
-            let (root, shown) = match real.starts_with(&root) {
-                true => (root, places.shown.clone()),
+            let (root, shown) = match real.starts_with(&project) {
+                true => (project.clone(), places.shown.clone()),
                 false => (real.clone(), folder.clone()),
             };
             let within = real.strip_prefix(&root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
@@ -209,7 +215,7 @@ impl Library {
                 }
             })?;
             let shown = shown.join(&within);
-            bases.push(Base { scripts, within, folder, shown });
+            bases.push(Base { scripts, within, folder: real, shown });
         }
         Ok(bases)
     }

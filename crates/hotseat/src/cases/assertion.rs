@@ -216,9 +216,9 @@ pub(super) fn reference(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Re
     let wrong = match Reference::parse(view.text()?) {
         Ok(Reference::Script(_)) => mistake(
             Some(view.place()),
-            "this refers to a function of a script, and this version cannot run scripts",
+            "this refers to a function of a script, and a helper is an agent or a model",
         )
-        .help("refer to an agent of the project, `agents:ID`, or to a model, `connectors:NAME`"),
+        .help("have a function judge with `type: script`, or refer to an agent of the project, `agents:ID`, or to a model, `connectors:NAME`"),
         Ok(reference) => return Some(reference),
         Err(words) => mistake(Some(view.place()), words),
     };
