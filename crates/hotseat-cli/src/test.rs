@@ -15,8 +15,8 @@ use hotseat::report::{
     TraceLines,
 };
 use hotseat::run::{
-    self, AskPerson, Before, Choices, Control, Keep, Options, Outside, Overrides, Plan, RunEvent, Setting,
-    Started, Summary, execute,
+    self, AskPerson, Before, Choices, Control, Keep, Options, Outside, Overrides, PassRate, Plan, RunEvent,
+    Setting, Started, Summary, execute,
 };
 use hotseat::session::{Asked, OnMissingInput, Person, wall_millis};
 use serde_json::json;
@@ -140,6 +140,13 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
             return Exit::Usage;
         }
     };
+    let options = match options(&args, &project, &plan) {
+        Ok(options) => options,
+        Err(mistake) => {
+            world.complain([mistake]);
+            return Exit::Usage;
+        }
+    };
     if let Err(mistakes) = check_outputs(&args, world) {
         world.complain(mistakes);
         return Exit::Usage;
@@ -156,13 +163,9 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
             return Exit::Broken;
         }
     };
-    let asked = args.parallel.or(project.parallel);
-    // Who is asked by several conversations at once would not know which of them to answer.
-    let parallel = asked.unwrap_or(if asks_person(&args, &plan) { 1 } else { PARALLEL });
     let choices = Choices {
-        parallel,
-        parallel_asked: asked.is_some(),
-        fail_fast: args.fail_fast,
+        options,
+        parallel_asked: args.parallel.or(project.parallel).is_some(),
         run: args.select.run.clone(),
         agent: args.select.agent.clone(),
         connector: args.call.connector.clone(),
@@ -177,7 +180,7 @@ fn carry_out(mut args: TestArgs, world: &World, events: &mut Option<Events<io::S
             return Exit::Broken;
         }
     };
-    let options = Options { parallel, fail_fast: args.fail_fast };
+    let plan = Arc::new(plan);
     // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
     // more than it gains until thousands of turns end each second.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -221,6 +224,37 @@ fn asks_person(args: &TestArgs, plan: &Plan) -> bool {
     !args.skip_interactive && (args.interactive || plan.asks_person)
 }
 
+/// How the run is carried out.
+fn options(args: &TestArgs, project: &Project, plan: &Plan) -> Result<Options, Diagnostic> {
+    let runs = args.runs.or(project.runs).unwrap_or(1);
+    if runs == 1 && args.min_pass_rate.is_some() {
+        let help = "`--runs N` runs each case several times";
+        return Err(
+            Diagnostic::new("--min-pass-rate is a part of the runs of a case, which is run once").help(help)
+        );
+    }
+    if runs > 1 && args.retries.is_some_and(|retries| retries > 0) {
+        let message = format!("--retries and {runs} runs of each case: one of the two");
+        let help =
+            "runs are never tried again, for that would hide how steady a case is; `--runs 1` runs each once";
+        return Err(Diagnostic::new(message).help(help));
+    }
+    // Who is asked by several conversations at once would not know which of them to answer.
+    let unless_said = if asks_person(args, plan) { 1 } else { PARALLEL };
+    Ok(Options {
+        parallel: args.parallel.or(project.parallel).unwrap_or(unless_said),
+        fail_fast: args.fail_fast,
+        runs,
+        min_pass_rate: args
+            .min_pass_rate
+            .or_else(|| project.min_pass_rate.and_then(PassRate::new))
+            .unwrap_or(PassRate::ALL),
+        retries: args.retries.map(usize::from),
+        default_retries: project.retries,
+        fail_on_skip: args.fail_on_skip,
+    })
+}
+
 /// How the command line wants agents to be spoken to.
 fn calling(args: &CallArgs, world: &World) -> Result<Calling, Diagnostics> {
     let context = args
@@ -262,14 +296,14 @@ fn exit_of(summary: &Summary) -> Exit {
     match summary {
         summary if summary.interrupted => Exit::Interrupted,
         summary if summary.never_reached() => Exit::Broken,
-        summary if summary.failed > 0 => Exit::Failed,
+        summary if summary.has_failed() => Exit::Failed,
         _ => Exit::Passed,
     }
 }
 
 /// Starts the agents where the project says how, holds all conversations, and stops them again.
 async fn hold_all(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     args: &TestArgs,
     outside: Arc<Outside>,
     http: &Http,
@@ -319,8 +353,8 @@ async fn hold_all(
     };
     let mut results = Vec::new();
     let mut report = |event: RunEvent<'_>| {
-        if let (RunEvent::CaseEnded(attempt), Some(_)) = (&event, &args.after) {
-            results.push(run::result(attempt));
+        if let (RunEvent::CaseEnded(outcome), Some(_)) = (&event, &args.after) {
+            results.push(run::result(outcome));
         }
         reporters.report(&event);
     };

@@ -90,6 +90,9 @@ pub(super) fn counts(
     let some = |n: usize, tone: Tone| (n > 0).then_some(tone);
     row("Total:", &summary.total.to_string(), None);
     row("Passed:", &summary.passed.to_string(), some(summary.passed, Tone::Good));
+    if summary.flaky > 0 {
+        row("  Flaky:", &summary.flaky.to_string(), Some(Tone::Skipped));
+    }
     row("Failed:", &summary.failed.to_string(), some(summary.failed, Tone::Bad));
     for (name, n) in [("Errors:", summary.errors), ("Timeouts:", summary.timeouts)] {
         if n > 0 {
@@ -97,7 +100,15 @@ pub(super) fn counts(
         }
     }
     if summary.skipped > 0 {
-        row("Skipped:", &summary.skipped.to_string(), Some(Tone::Skipped));
+        let (words, tone) = match summary.fail_on_skip && summary.unasked_skips > 0 {
+            true => {
+                let fail = if summary.unasked_skips == 1 { "fails" } else { "fail" };
+                let counted = summary.unasked_skips;
+                (format!("{} ({counted} {fail} the run: --fail-on-skip)", summary.skipped), Tone::Bad)
+            }
+            false => (summary.skipped.to_string(), Tone::Skipped),
+        };
+        row("Skipped:", &words, Some(tone));
     }
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), |rate| format!("{rate:.1}%"));
     row("Pass Rate:", &rate, None);
@@ -138,13 +149,15 @@ pub(super) fn suggestion(look: &Look, words: &str) -> String {
 
 /// The last word.
 pub(super) fn verdict(look: &Look, summary: &Summary) -> String {
-    let (words, tone) = match summary {
-        Summary { failed: 1.., interrupted: false, .. } => ("❌ TESTS FAILED".to_string(), Tone::Bad),
-        Summary { failed: 1.., .. } => ("❌ TESTS FAILED, INTERRUPTED".to_string(), Tone::Bad),
-        Summary { interrupted: true, .. } => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),
-        Summary { passed: 0, .. } => ("⚠ NO TEST RAN".to_string(), Tone::Skipped),
-        Summary { skipped: 0, .. } => ("✨ ALL TESTS PASSED ✨".to_string(), Tone::Good),
-        Summary { skipped, .. } => (format!("✨ ALL TESTS PASSED ✨ ({} skipped)", skipped), Tone::Good),
+    let (words, tone) = match (summary.has_failed(), summary.interrupted) {
+        (true, false) => ("❌ TESTS FAILED".to_string(), Tone::Bad),
+        (true, true) => ("❌ TESTS FAILED, INTERRUPTED".to_string(), Tone::Bad),
+        (false, true) => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),
+        (false, false) => match summary {
+            Summary { passed: 0, .. } => ("⚠ NO TEST RAN".to_string(), Tone::Skipped),
+            Summary { skipped: 0, .. } => ("✨ ALL TESTS PASSED ✨".to_string(), Tone::Good),
+            Summary { skipped, .. } => (format!("✨ ALL TESTS PASSED ✨ ({skipped} skipped)"), Tone::Good),
+        },
     };
     closing(look, tone, &words)
 }
