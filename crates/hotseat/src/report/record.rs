@@ -217,6 +217,9 @@ pub struct AssertionRecord<'a> {
     pub soft: bool,
     pub expected: &'a str,
     pub actual: &'a str,
+    /// Why it could not be decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
     pub file: &'a str,
     pub line: u32,
     pub column: u32,
@@ -644,6 +647,7 @@ impl<'a> AssertionRecord<'a> {
             passed: checked.verdict.passed,
             expected: &checked.verdict.expected,
             actual: &checked.verdict.actual,
+            error: checked.error.as_deref(),
             file: place.file(),
             line: place.line(),
             column: place.column(),

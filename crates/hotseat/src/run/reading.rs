@@ -26,7 +26,8 @@ pub(super) enum Cases {
 impl Cases {
     pub(super) fn of(plan: &Arc<Plan>, project: &Arc<Project>) -> Cases {
         if let Some(kept) = plan.kept() {
-            return Cases::Kept(kept.to_vec().into_iter());
+            let kept: Vec<Selected> = kept.to_vec();
+            return Cases::Kept(kept.into_iter());
         }
         let (plan, project) = (plan.clone(), project.clone());
         let (send, received) = mpsc::channel(AHEAD);
