@@ -560,7 +560,7 @@ fn json_has_the_documented_members_of_single_questions() {
         ],
         "metadata": {
             "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
-            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.2",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.3",
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });
