@@ -144,9 +144,11 @@ impl Tested {
             None => (None, None, None, "a target for each case".to_string()),
         };
         let name = agent.name.as_deref().map(str::to_string);
-        let shown = match &name {
-            Some(name) => format!("{name} ({shown})"),
-            None => shown,
+        let shown = match (&name, &own_id) {
+            // What it calls itself gives way to what the project calls it.
+            (Some(name), Some(own_id)) => shown.replacen(own_id.as_str(), name, 1),
+            (Some(name), None) => format!("{name} ({shown})"),
+            (None, _) => shown,
         };
         let id = name.or(own_id).or_else(|| path.clone()).unwrap_or_else(|| "target".to_string());
         Tested { id, path, connector, shown }
