@@ -113,10 +113,14 @@ pub(super) fn counts(
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), |rate| format!("{rate:.1}%"));
     row("Pass Rate:", &rate, None);
     let mut took = duration(summary.duration);
-    let ran = u32::try_from(summary.passed + summary.failed).unwrap_or(u32::MAX);
+    let (ran, what) = match &summary.repeats {
+        Some(repeats) => (repeats.total, "run"),
+        None => (summary.passed + summary.failed, "test"),
+    };
+    let ran = u32::try_from(ran).unwrap_or(u32::MAX);
     if setting.at_once() > 1 && ran > 1 {
         let effective = duration(summary.duration / ran);
-        let _ = write!(took, " (effective: {effective}/test with {} parallel)", setting.at_once());
+        let _ = write!(took, " (effective: {effective}/{what} with {} parallel)", setting.at_once());
     }
     row("Duration:", &took, None);
     if (setting.modes.multi_turn || setting.modes.dynamic) && totals.held > 0 {
