@@ -10,7 +10,7 @@ use super::plan::{Plan, Selected};
 use crate::config::Project;
 
 /// How many cases are read ahead of those that have begun.
-const AHEAD: usize = 256;
+const AHEAD: usize = 64;
 
 type Read = Result<Selected, Vec<Diagnostic>>;
 

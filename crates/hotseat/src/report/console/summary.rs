@@ -159,8 +159,13 @@ pub(super) fn verdict(look: &Look, summary: &Summary) -> String {
         (false, true) => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),
         (false, false) => match summary {
             Summary { passed: 0, .. } => ("⚠ NO TEST RAN".to_string(), Tone::Skipped),
-            Summary { skipped: 0, .. } => ("✨ ALL TESTS PASSED ✨".to_string(), Tone::Good),
-            Summary { skipped, .. } => (format!("✨ ALL TESTS PASSED ✨ ({skipped} skipped)"), Tone::Good),
+            Summary { skipped, flaky, .. } => {
+                let notes = [(*flaky, "flaky"), (*skipped, "skipped")];
+                let notes = notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+                let notes = notes.collect::<Vec<_>>().join(", ");
+                let notes = if notes.is_empty() { notes } else { format!(" ({notes})") };
+                (format!("✨ ALL TESTS PASSED ✨{notes}"), Tone::Good)
+            }
         },
     };
     closing(look, tone, &words)
