@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use hotseat::checks::Reference;
+use hotseat::run::PassRate;
 
 /// Puts an AI agent in the hot seat: holds conversations with it and checks what it did.
 #[derive(Debug, Parser)]
@@ -93,7 +94,7 @@ pub struct TestArgs {
     #[arg(long, help_heading = "Reports", conflicts_with = "verbose")]
     pub json: bool,
     /// How many conversations are held at once. Default: `parallel` of the project file, or 8.
-    #[arg(long, value_name = "N", value_parser = parallel, help_heading = "Run")]
+    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
     pub parallel: Option<usize>,
     /// How long all turns of a case together may take, where the case does not say: 30s, 2m, 1m30s.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Run")]
@@ -112,6 +113,16 @@ pub struct TestArgs {
     /// What happens when the agent waits and nobody answers it, whatever cases say.
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Conversations")]
     pub on_missing_input: Option<MissingInput>,
+    /// How many times each case is run, to see how steady it is. Default: `runs` of the project file, or 1.
+    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
+    pub runs: Option<usize>,
+    /// Where cases are run several times: how much of the runs of a case has to pass, as 0.8 or 80%. Default:
+    /// `min_pass_rate` of the project file, or all of them.
+    #[arg(long, value_name = "RATE", value_parser = pass_rate, help_heading = "Run")]
+    pub min_pass_rate: Option<PassRate>,
+    /// Where cases are run once: how often one that fails is tried again, whatever it says itself.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "Run")]
+    pub retries: Option<u8>,
     /// Run this hook of the project file before the first case; if it fails, nothing runs.
     #[arg(long, visible_alias = "before-all", value_name = "HOOK", help_heading = "Run")]
     pub before: Option<String>,
@@ -121,6 +132,9 @@ pub struct TestArgs {
     /// Start no new case after one has failed.
     #[arg(long, help_heading = "Run")]
     pub fail_fast: bool,
+    /// Fail when a case is skipped that does not say so itself, for instance because nobody answers the agent.
+    #[arg(long, help_heading = "Run")]
+    pub fail_on_skip: bool,
     /// Check suites and project file, and contact nobody.
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
@@ -289,11 +303,20 @@ pub enum ColorChoice {
     Never,
 }
 
-fn parallel(text: &str) -> Result<usize, String> {
+fn up_to_10000(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=10_000) => Ok(n),
         _ => Err("a whole number from 1 to 10000 is needed".to_string()),
     }
+}
+
+fn pass_rate(text: &str) -> Result<PassRate, String> {
+    let part = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse::<f64>(),
+    };
+    let rate = part.ok().and_then(PassRate::new);
+    rate.ok_or_else(|| "a part of all runs is needed: more than 0 and at most 1, or up to 100%".to_string())
 }
 
 fn reference(text: &str) -> Result<Reference, String> {

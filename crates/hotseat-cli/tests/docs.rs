@@ -3,6 +3,7 @@
 //! Shell blocks: `cargo run -- …` and `hotseat …` run the binary. A comment behind a command says what is
 //! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody, `# runs until it
 //! is stopped` starts it and presses Ctrl-C.
+//! Console blocks: a command and what it prints, but for durations; a line of three dots stands for any others.
 //! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` or `agents:` are project
 //! files. Blocks of JSON lines are suites. A page with a `shell` block that begins with the name of a file is a complete
 //! example: what it shows is run. Blocks with the name of a file behind `yaml`, `json` or `jsonl` are the files of one
@@ -18,11 +19,23 @@ use hotseat_testkit::Workspace;
 const HOTSEAT: &str = env!("CARGO_BIN_EXE_hotseat");
 
 /// Commands that are not run here, and why.
-const NOT_RUN: [(&str, &str); 3] = [
+const NOT_RUN: [(&str, &str); 4] = [
     ("cargo test --workspace", "it is what runs this test"),
     ("cargo install --path crates/hotseat-cli", "it builds the binary once more, optimised"),
     ("hotseat test [PATH…]", "it shows the form of a command"),
+    ("hotseat test -n assistant -i - --save first.jsonl", "it waits for somebody who types"),
 ];
+
+/// The words of a command; what stands between double quotes is one.
+fn words(command: &str) -> Vec<&str> {
+    let parts = command.split('"').enumerate();
+    parts
+        .flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().collect::<Vec<_>>(),
+            _ => vec![part],
+        })
+        .collect()
+}
 
 struct Block {
     /// The word behind the fence, and what follows it.
@@ -95,13 +108,19 @@ fn the_yaml_in_the_documentation_is_valid() {
 #[test]
 fn the_json_in_the_documentation_is_valid() {
     let mut suites = 0;
-    for block in pages().iter().flat_map(|page| blocks(page)).filter(|block| block.language == "jsonl") {
-        suites += 1;
-        let workspace = Workspace::new();
-        workspace.file("hotseat.yaml", "target:\n  endpoint: http://127.0.0.1:9/\n");
-        workspace.file("a.test.jsonl", &block.text);
-        let run = workspace.command(HOTSEAT, &["test", "--dry-run"]).run();
-        assert_eq!(run.code, 0, "{}:\n{run}", block.place);
+    for page in pages() {
+        let blocks = blocks(&page);
+        // Cases that name helpers stand on a page that says who these are.
+        let is_project = |block: &&Block| block.language == "yaml" && block.text.starts_with("target:");
+        let project = blocks.iter().find(is_project).map(|block| block.text.as_str());
+        for block in blocks.iter().filter(|block| block.language == "jsonl") {
+            suites += 1;
+            let workspace = Workspace::new();
+            workspace.file("hotseat.yaml", project.unwrap_or("target:\n  endpoint: http://127.0.0.1:9/\n"));
+            workspace.file("a.test.jsonl", &block.text);
+            let run = workspace.command(HOTSEAT, &["test", "--dry-run"]).env("AGENT_TOKEN", "secret").run();
+            assert_eq!(run.code, 0, "{}:\n{run}", block.place);
+        }
     }
     assert!(suites >= 3, "the documentation has lost its case files");
 }
@@ -207,13 +226,17 @@ fn the_commands_in_the_documentation_run() {
             if NOT_RUN.iter().any(|(name, _)| *name == command) {
                 continue;
             }
-            let words: Vec<&str> = command.split_whitespace().collect();
+            let words: Vec<&str> = words(command);
             let (folder, mut arguments) = match words.as_slice() {
                 ["cargo", "run", "--", arguments @ ..] => (repository(), arguments.to_vec()),
                 ["hotseat", arguments @ ..] => (workspace.root().to_path_buf(), arguments.to_vec()),
                 _ => panic!("{}: nobody knows how to run {command}", block.place),
             };
             if comment == "needs an agent" {
+                // There is nothing to report when nobody was spoken to.
+                while let Some(at) = arguments.iter().position(|argument| *argument == "-o") {
+                    arguments.drain(at..at + 2);
+                }
                 arguments.push("--dry-run");
             }
             if comment == "runs until it is stopped" {
@@ -236,6 +259,32 @@ fn the_commands_in_the_documentation_run() {
         }
     }
     assert!(ran.iter().any(|command| command.contains("examples/checkout")), "{ran:?}");
+}
+
+#[test]
+fn what_the_documentation_shows_is_what_is_printed() {
+    let mut shown = 0;
+    for block in pages().iter().flat_map(|page| blocks(page)).filter(|block| block.language == "console") {
+        shown += 1;
+        let (command, expected) = block.text.split_once('\n').unwrap();
+        let Some(arguments) = command.strip_prefix("$ cargo run -- ") else {
+            panic!("{}: nobody knows how to run {command}", block.place)
+        };
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        let folder = repository().display().to_string();
+        let run = Workspace::new().command(HOTSEAT, &arguments).cwd(&folder).env("COLUMNS", "80").run();
+        let redacted = |text: &str| hotseat_testkit::redact(text, Path::new("/nowhere"));
+        let printed = redacted(&run.stdout);
+        let mut rest = printed.as_str();
+        for part in redacted(expected).split("...\n").filter(|part| !part.is_empty()) {
+            let at =
+                rest.find(part).unwrap_or_else(|| panic!("{}: {part}\nis not printed\n{run}", block.place));
+            rest = &rest[at + part.len()..];
+        }
+        let is_whole = expected.ends_with("...\n") || rest.is_empty();
+        assert!(is_whole, "{}: more is printed\n{run}", block.place);
+    }
+    assert!(shown >= 2, "the documentation no longer shows what is printed");
 }
 
 #[test]

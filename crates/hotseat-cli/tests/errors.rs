@@ -628,7 +628,7 @@ fn a_target_that_is_wrong() {
     ----- stdout -----
 
     ----- stderr -----
-    error: `type` must be one of `ag_ui`, `openai`, `http`, `command`, `embedded`, found the text "comand"
+    error: `type` must be one of `ag_ui`, `openai`, `http`, `command`, `embedded`, `replay`, found the text "comand"
      --> hotseat.yaml:2:9
       |
     2 |   type: comand

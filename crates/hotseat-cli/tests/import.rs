@@ -219,7 +219,7 @@ fn what_the_data_expects_is_asserted() {
             assert_eq!(result["status"] == "passed", passing.contains(&name), "{flags:?} {name}: {result:#}");
             assert!(result["status"] == "passed" || result["failure"]["kind"] == "assertion", "{result:#}");
         }
-        assert_eq!(tested.case("same")["metadata"], json!({"id": "same", "reward": 0.5}));
+        assert_eq!(tested.case("same")["metadata"], json!({"reward": 0.5}));
     }
 }
 

@@ -121,7 +121,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "locale": "en-us"
       },
       "metadata": {
-        "version": "1.2",
+        "version": "1.3",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]",
@@ -132,7 +132,9 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "output_file": "out/report.json",
         "options": {
           "parallel": 8,
-          "fail_fast": false
+          "fail_fast": false,
+          "runs": 1,
+          "fail_on_skip": false
         }
       },
       "results": [
@@ -558,7 +560,7 @@ fn json_has_the_documented_members_of_single_questions() {
         ],
         "metadata": {
             "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
-            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.2",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.3",
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });

@@ -413,10 +413,9 @@ fn case(talk: &Talk, assertion: &Assertion) -> Case {
     let turns: Vec<Value> = talk.turns.iter().map(|_| json!({"user": "hi", "assert": block})).collect();
     let case = json!({"name": "random", "turns": turns, "assert": block});
     let source = Source::new("random.test.yaml", case.to_string(), 1);
-    let node = yaml::parse(&source).expect("JSON is YAML");
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
     let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
-    Case::read(&source, node, decoding).expect("what is generated is sound")
+    Case::read(&source, yaml::parse, decoding).expect("what is generated is sound")
 }
 
 fn all_hold(checks: &[Check], scope: Scope<'_>) -> bool {
@@ -646,10 +645,9 @@ fn the_hard_cases_in_words() {
     ] {
         let case = json!({"name": "x", "turns": [{"user": "hi"}], "assert": block});
         let source = Source::new("x.test.yaml", case.to_string(), 1);
-        let node = yaml::parse(&source).expect("JSON is YAML");
         let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
         let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
-        let case = Case::read(&source, node, decoding).expect("a sound case");
+        let case = Case::read(&source, yaml::parse, decoding).expect("a sound case");
         assert_eq!(all_hold(&case.checks, conversation.scope()), holds, "{block}");
     }
     assert_eq!(conversation.scope().duration(), Duration::from_millis(40));

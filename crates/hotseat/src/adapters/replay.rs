@@ -25,7 +25,7 @@ use crate::session::{
 };
 
 /// What to do about a recording that no longer fits.
-const AGAIN: &str = "record again with `hotseat test --record`, or compare nothing with `match: position`";
+const AGAIN: &str = "record again with `hotseat test --record`, or let a target of `type: replay` compare nothing with `match: position`";
 
 /// An agent that serves recordings.
 #[derive(Debug, Clone)]

@@ -38,6 +38,8 @@ pub struct Case {
     pub skip: Option<String>,
     /// How long all turns together may take.
     pub timeout: Option<Duration>,
+    /// How often it is tried again when it fails, if it says so.
+    pub retries: Option<usize>,
     /// The hook of the project that runs before everything else.
     pub before: Option<NamedHook>,
     /// The hook of the project that runs when all is over, whatever it came to.
@@ -162,13 +164,17 @@ pub struct ExpectedError {
     pub code: Option<Pattern>,
 }
 
-/// What a case was decoded from, kept to decode it again with more variables.
+/// What a case was decoded from, kept to decode it again with more variables. Its tree is not kept: few cases need it
+/// once more, and it is many times as large as its text.
 #[derive(Debug)]
 struct Document {
     source: Arc<Source>,
-    node: Node,
+    parse: Parse,
     inherited: Inherited,
 }
+
+/// How a document becomes a tree.
+pub type Parse = fn(&Arc<Source>) -> Result<Node, Diagnostics>;
 
 /// What every case gets from the target.
 #[derive(Debug, Clone, Default)]
@@ -191,8 +197,9 @@ impl Case {
     ///
     /// # Errors
     /// Every mistake of the document.
-    pub fn read(source: &Arc<Source>, node: Node, decoding: Decoding<'_>) -> Result<Case, Diagnostics> {
+    pub fn read(source: &Arc<Source>, parse: Parse, decoding: Decoding<'_>) -> Result<Case, Diagnostics> {
         let Decoding { inherited, environment, redactor } = decoding;
+        let node = parse(source)?;
         let mut mistakes = Diagnostics::new();
         check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
         if let Some(mistake) = without_name(&node, source) {
@@ -201,12 +208,12 @@ impl Case {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let document = Arc::new(Document { source: source.clone(), node, inherited: inherited.clone() });
-        let hooks = document.hooks().count();
-        let is_given = hooks > 0 || document.node.get("before").is_some();
+        let document = Arc::new(Document { source: source.clone(), parse, inherited: inherited.clone() });
+        let hooks = hooks(&node, source).count();
+        let is_given = hooks > 0 || node.get("before").is_some();
         let given = BTreeMap::new();
         let variables = Variables { environment, given: &given, more_to_come: is_given, redactor };
-        let case = decode(&document, variables)?;
+        let case = decode(&document, &node, variables)?;
         // A hook can use what the ones before it have given; the first can use nothing.
         for index in 0..hooks {
             let variables = Variables { more_to_come: index > 0 || case.before.is_some(), ..variables };
@@ -220,7 +227,10 @@ impl Case {
     /// # Errors
     /// Every variable that is not defined, and whatever is wrong with what they were filled in to.
     pub fn bind(self: &Arc<Self>, variables: Variables<'_>) -> Result<Arc<Case>, Diagnostics> {
-        if !self.has_hooks() { Ok(self.clone()) } else { decode(&self.document, variables).map(Arc::new) }
+        if !self.has_hooks() {
+            return Ok(self.clone());
+        }
+        decode(&self.document, &self.document.node(), variables).map(Arc::new)
     }
 
     /// The case with the files that are attached read; from the first of these folders that has them.
@@ -246,7 +256,7 @@ impl Case {
 
     /// The case as it is written, with its variables unfilled.
     pub fn to_json(&self) -> Value {
-        self.document.node.to_json()
+        self.document.node().to_json()
     }
 
     /// One of its hooks with its variables filled in.
@@ -254,8 +264,9 @@ impl Case {
     /// # Errors
     /// Every variable that is not defined.
     pub fn hook(&self, index: usize, variables: Variables<'_>) -> Result<Hook, Diagnostics> {
-        let node = self.document.hooks().nth(index).expect("the case has this hook");
-        Hook::read(node, &self.document.source, variables)
+        let (whole, source) = (self.document.node(), &self.document.source);
+        let node = hooks(&whole, source).nth(index).expect("the case has this hook");
+        Hook::read(node, source, variables)
     }
 
     /// Whether commands run before it that may give it variables.
@@ -265,18 +276,22 @@ impl Case {
 }
 
 impl Document {
-    fn hooks(&self) -> impl Iterator<Item = &Node> {
-        let hooks = self.node.get("hooks").map(|hooks| View::new(hooks, &self.source));
-        hooks.and_then(View::list).into_iter().flatten().map(|view| view.node)
+    fn node(&self) -> Node {
+        (self.parse)(&self.source).expect("the same text was parsed before")
     }
 }
 
-fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Diagnostics> {
+fn hooks<'a>(node: &'a Node, source: &'a Arc<Source>) -> impl Iterator<Item = &'a Node> {
+    let hooks = node.get("hooks").map(|hooks| View::new(hooks, source));
+    hooks.and_then(View::list).into_iter().flatten().map(|view| view.node)
+}
+
+fn decode(document: &Arc<Document>, whole: &Node, variables: Variables<'_>) -> Result<Case, Diagnostics> {
     let source = &document.source;
     let mut mistakes = Diagnostics::new();
     // Hooks have variables of their own; everything else is filled in at once.
     let filled = source.text.contains("${").then(|| {
-        let mut node = document.node.clone();
+        let mut node = whole.clone();
         if let hotseat_document::Value::Map(entries) = &mut node.value {
             for entry in entries.iter_mut().filter(|entry| entry.key.text != "hooks") {
                 if let Some(field) = CASE.field(&entry.key.text) {
@@ -286,7 +301,7 @@ fn decode(document: &Arc<Document>, variables: Variables<'_>) -> Result<Case, Di
         }
         node
     });
-    let node = filled.as_ref().unwrap_or(&document.node);
+    let node = filled.as_ref().unwrap_or(whole);
     let map = Map::of(node, source, &CASE).expect("the shape was checked");
     let mut found = Diagnostics::new();
     let case = read(document, &map, variables, &mut found);
@@ -341,9 +356,10 @@ fn read(
             (Some(false) | None, None) => None,
         },
         timeout: timeout(map, mistakes),
+        retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
         before: hook::named(map, "before"),
         after: hook::named(map, "after"),
-        hooks: document.hooks().count(),
+        hooks: map.list("hooks").into_iter().flatten().count(),
         tags: map.list("tags").into_iter().flatten().filter_map(View::text).map(shown).collect(),
         metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),
         target: CaseTarget {

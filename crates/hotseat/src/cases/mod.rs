@@ -18,7 +18,7 @@ mod suite;
 mod variables;
 
 pub use block::Block;
-pub use case::{Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Turn};
+pub use case::{Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Parse, Turn};
 pub use checkpoints::Checkpoint;
 pub use hook::{Hook, NamedHook};
 pub use limits::millis;

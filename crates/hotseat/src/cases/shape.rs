@@ -10,6 +10,9 @@ const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pa
 const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
 const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
 
+/// How often a case may be tried again.
+pub const RETRIES: Kind = Kind::Integer { min: 0, max: 100 };
+
 const DURATION: &str = "The same as a duration: `500ms`, `30s`, `1m30s`.";
 
 /// One test: a conversation and what is asserted of it.
@@ -48,6 +51,11 @@ pub static CASE: Shape = Shape {
         Field::optional("team", Kind::NonEmptyText, "The team of the user. `-t` goes before it."),
         Field::optional("timeout_ms", MILLISECONDS, "How long all turns together may take."),
         Field::optional("timeout", Kind::NonEmptyText, DURATION),
+        Field::optional(
+            "retries",
+            RETRIES,
+            "How often the whole conversation is held again when the case fails. Default: the project's.",
+        ),
         Field::optional(
             "hooks",
             Kind::List(&Kind::Shape(&HOOK)),

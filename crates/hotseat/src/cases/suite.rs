@@ -7,9 +7,9 @@ use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::case::{Case, Inherited};
+use super::case::{Case, Inherited, Parse};
 use crate::session::Redactor;
-use hotseat_document::{Diagnostic, Diagnostics, Node, Source, json, yaml};
+use hotseat_document::{Diagnostic, Diagnostics, Source, json, yaml};
 
 /// How many documents are decoded at a time, by several threads where there are enough of them to pay.
 const BATCH: usize = 128;
@@ -126,10 +126,10 @@ impl Syntax {
         }
     }
 
-    fn parse(self, source: &Arc<Source>) -> Result<Node, Diagnostics> {
+    fn parser(self) -> Parse {
         match self {
-            Syntax::Yaml => yaml::parse(source),
-            Syntax::Json => json::parse(source),
+            Syntax::Yaml => yaml::parse,
+            Syntax::Json => json::parse,
         }
     }
 }
@@ -178,7 +178,7 @@ fn decode_all(
 
 fn decode(document: &Result<Arc<Source>, Diagnostic>, syntax: Syntax, decoding: Decoding<'_>) -> Decoded {
     let source = document.as_ref().map_err(|diagnostic| Diagnostics::from(diagnostic.clone()))?;
-    Case::read(source, syntax.parse(source)?, decoding)
+    Case::read(source, syntax.parser(), decoding)
 }
 
 /// Opens a file; a folder is refused here and not when it is read.

@@ -31,6 +31,12 @@ pub struct Project {
     pub suites: Vec<String>,
     /// How many conversations are held at once, if it says so.
     pub parallel: Option<usize>,
+    /// How many times each case is run, if it says so.
+    pub runs: Option<usize>,
+    /// How much of several runs of a case has to pass, from 0 to 1, if it says so.
+    pub min_pass_rate: Option<f64>,
+    /// How often a case that fails is tried again.
+    pub retries: usize,
     /// Variables that it names as secrets.
     pub secrets: Vec<String>,
     /// The agents it names.
@@ -89,6 +95,9 @@ impl Project {
             file: None,
             suites: default_suites(),
             parallel: None,
+            runs: None,
+            min_pass_rate: None,
+            retries: 0,
             secrets: Vec::new(),
             agents: Vec::new(),
             connectors: Arc::default(),
@@ -167,11 +176,24 @@ impl Project {
         };
         let (simulator, judge) = (reference("simulator"), reference("judge"));
         let suites = texts("suites");
+        let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
+        let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
+        if min_pass_rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1.0)) {
+            let place = map.place_of("min_pass_rate").unwrap_or_else(|| map.place());
+            mistakes.push(
+                Diagnostic::new("`min_pass_rate` is a part of all runs: more than 0, and at most 1")
+                    .at(place)
+                    .help("0.8: four of five runs have to pass"),
+            );
+        }
         let project = Project {
             root: root.to_path_buf(),
             file: Some(shown.into()),
             suites: if suites.is_empty() { default_suites() } else { suites },
-            parallel: map.integer("parallel").and_then(|n| usize::try_from(n).ok()),
+            parallel: whole("parallel"),
+            runs: whole("runs"),
+            min_pass_rate,
+            retries: whole("retries").unwrap_or(0),
             redactor: Redactor::new(
                 named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),
             ),

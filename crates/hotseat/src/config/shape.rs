@@ -1,6 +1,6 @@
 //! What may be written in a project file, as data.
 
-use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT, HOOK};
+use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT, HOOK, RETRIES};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -53,6 +53,24 @@ pub static PROJECT: Shape = Shape {
             "How many conversations are held at once.",
         )
         .default("8"),
+        Field::optional(
+            "runs",
+            Kind::Integer { min: 1, max: 10_000 },
+            "How many times each case is run, to see how steady it is.",
+        )
+        .default("1"),
+        Field::optional(
+            "min_pass_rate",
+            Kind::Number,
+            "Where cases are run several times: how much of the runs of a case has to pass, from 0 to 1.",
+        )
+        .default("1"),
+        Field::optional(
+            "retries",
+            RETRIES,
+            "Where cases are run once: how often one that fails is tried again.",
+        )
+        .default("0"),
         Field::optional(
             "secrets",
             Kind::List(&Kind::NonEmptyText),

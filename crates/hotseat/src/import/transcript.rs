@@ -18,6 +18,8 @@ use hotseat_trace::Origin;
 const MESSAGES: [&str; 3] = ["messages", "conversation", "traj"];
 /// Where data says which calls are expected.
 const EXPECTED: [&[&str]; 3] = [&["info", "task", "actions"], &["task", "actions"], &["expected_calls"]];
+/// The keys that name a conversation.
+const IDS: [&str; 2] = ["id", "conversation_id"];
 /// The longest text that is kept as metadata.
 const LONGEST: usize = 200;
 
@@ -195,7 +197,7 @@ fn as_text(view: View<'_>) -> Option<String> {
 /// What the data calls a conversation; empty where it does not.
 fn id_of(view: View<'_>) -> String {
     let said = |key: &str| member(view, key).and_then(as_text).filter(|text| !text.trim().is_empty());
-    if let Some(id) = said("id").or_else(|| said("conversation_id")) {
+    if let Some(id) = IDS.iter().find_map(|key| said(key)) {
         return id;
     }
     match (said("task_id"), said("trial")) {
@@ -207,7 +209,8 @@ fn id_of(view: View<'_>) -> String {
 
 /// What the data says beside the messages, as far as it is short.
 fn metadata_of(view: View<'_>) -> Map<String, Value> {
-    let entries = view.entries().into_iter().flatten();
+    // The id is that of the case already.
+    let entries = view.entries().into_iter().flatten().filter(|(key, ..)| !IDS.contains(key));
     let short = entries.filter(|(_, _, view)| match &view.node.value {
         NodeValue::Bool(_) | NodeValue::Number(_) => true,
         NodeValue::String(text) => text.chars().count() <= LONGEST,

@@ -1,5 +1,5 @@
 //! Recordings: what an agent did in one conversation, turn by turn, in a file that people can read and edit and that
-//! [`adapters::replay`](crate::adapters::replay) serves again.
+//! an agent of `type: replay` serves again.
 //!
 //! A recording is made from the trace and not from what came over a wire, so it is the same whatever the agent speaks.
 

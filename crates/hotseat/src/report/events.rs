@@ -6,11 +6,12 @@ use std::sync::Arc;
 use hotseat_document::{Diagnostic, Place};
 use serde::Serialize;
 
+use super::attempts::AttemptLine;
 use super::failures::Failures;
 use super::jsonl::line;
 use super::record::{ResultRecord, StartRecord, SummaryRecord};
 use super::{Reporter, RunEvent};
-use crate::run::{Control, Selected, Setting};
+use crate::run::{Control, Repetition, Selected, Setting};
 
 /// How many failed cases the summary names.
 const NAMED: usize = 1_000;
@@ -147,9 +148,16 @@ impl<W: Write + Send> Reporter for Events<W> {
                 line(out, "start", StartRecord::of(plan, *parallel, *at, &self.setting))
             }
             RunEvent::CaseStarted(selected) => line(out, "test_start", TestRecord::of(selected)),
-            RunEvent::CaseEnded(attempt) => {
-                self.failures.note(attempt);
-                line(out, "result", ResultRecord::of(attempt, &self.setting))
+            RunEvent::AttemptEnded { attempt, repetition } => match repetition {
+                // What the only attempt came to is what the case came to.
+                Repetition::Retried { retries: 0 } => Ok(()),
+                Repetition::Retried { .. } | Repetition::Repeated { .. } => {
+                    line(out, "test_result", AttemptLine::of(attempt, *repetition))
+                }
+            },
+            RunEvent::CaseEnded(outcome) => {
+                self.failures.note(outcome);
+                line(out, "result", ResultRecord::of(outcome, &self.setting))
             }
             RunEvent::Stopping(wish) => {
                 let words = match wish {

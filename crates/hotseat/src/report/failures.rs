@@ -4,7 +4,7 @@ use hotseat_trace::{FailureKind, Status};
 
 use super::words::one_line;
 use crate::checks::escape;
-use crate::run::Attempt;
+use crate::run::Outcome;
 
 /// The failed cases of a run. However many there are, only the first ones are kept.
 #[derive(Debug)]
@@ -41,9 +41,9 @@ impl Failures {
         Failures { most, count: 0, first: Vec::new(), kinds: Vec::new() }
     }
 
-    /// Takes note of an attempt that has ended.
-    pub fn note(&mut self, attempt: &Attempt) {
-        let (Status::Failed, Some(failure)) = (attempt.verdict.status, &attempt.verdict.failure) else {
+    /// Takes note of a case that has ended.
+    pub fn note(&mut self, outcome: &Outcome) {
+        let (Status::Failed, Some(failure)) = (outcome.verdict.status, &outcome.verdict.failure) else {
             return;
         };
         self.count += 1;
@@ -52,9 +52,9 @@ impl Failures {
             None => self.kinds.push((failure.kind, 1)),
         }
         if self.first.len() < self.most {
-            let case = &attempt.selected.case;
+            let case = &outcome.selected.case;
             self.first.push(Failed {
-                index: attempt.selected.index,
+                index: outcome.selected.index,
                 id: case.id.clone(),
                 name: case.name.clone(),
                 named: case.named,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hotseat_trace::Status;
 
 use super::{Reporter, RunEvent};
-use crate::run::Attempt;
+use crate::run::{Attempt, Outcome, Stability};
 use hotseat_document::{Place, visible_char};
 
 /// Writes workflow commands. There is a limit to how many GitHub shows, so each case gets one.
@@ -36,18 +36,16 @@ impl<W: Write + Send> GitHub<W> {
 
 impl<W: Write + Send> Reporter for GitHub<W> {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
-        let RunEvent::CaseEnded(attempt) = event else { return Ok(()) };
-        let (Status::Failed, Some(failure)) = (attempt.verdict.status, &attempt.verdict.failure) else {
-            return Ok(());
-        };
+        let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
+        let Some(Told { level, attempt, message, detail }) = Told::of(outcome) else { return Ok(()) };
         let failed_check = attempt.checks.iter().find(|checked| checked.fails());
         let place = failed_check.map_or(&attempt.selected.case.place, |checked| &checked.check.place);
-        let message = match &failure.detail {
-            Some(detail) => format!("{}\n{detail}", failure.message),
-            None => failure.message.clone(),
+        let message = match detail {
+            Some(detail) => format!("{message}\n{detail}"),
+            None => message,
         };
         let command = format!(
-            "::error file={},line={},col={},title={}::{}\n",
+            "::{level} file={},line={},col={},title={}::{}\n",
             property(&self.path(attempt, place)),
             place.line(),
             place.column(),
@@ -56,6 +54,47 @@ impl<W: Write + Send> Reporter for GitHub<W> {
         );
         self.out.write_all(command.as_bytes())?;
         self.out.flush()
+    }
+}
+
+/// What is told of a case.
+struct Told<'a> {
+    level: &'static str,
+    /// The attempt that it is about.
+    attempt: &'a Attempt,
+    message: String,
+    detail: Option<&'a str>,
+}
+
+impl<'a> Told<'a> {
+    /// Of a case that failed an error; of one that passed in spite of attempts that did not, a warning about the first
+    /// of these; otherwise nothing.
+    fn of(outcome: &'a Outcome) -> Option<Told<'a>> {
+        let attempts = outcome.attempts.as_slice();
+        match (outcome.verdict.status, &outcome.verdict.failure) {
+            (Status::Failed, Some(failure)) => {
+                let message = match (&outcome.stability, attempts.len()) {
+                    (None, n @ 2..) => format!("failed in each of {n} attempts: {}", failure.message),
+                    _ => failure.message.clone(),
+                };
+                let (attempt, detail) = (outcome.telling(), failure.detail.as_deref());
+                Some(Told { level: "error", attempt, message, detail })
+            }
+            (Status::Passed, _) => {
+                let attempt = attempts.iter().find(|attempt| attempt.verdict.failure.is_some())?;
+                let failure = attempt.verdict.failure.as_ref()?;
+                let message = match &outcome.stability {
+                    Some(Stability { passed, runs, .. }) => {
+                        format!("{passed} of {runs} runs passed; run {}: {}", attempt.number, failure.message)
+                    }
+                    None => {
+                        format!("flaky: passed at attempt {}; before: {}", attempts.len(), failure.message)
+                    }
+                };
+                Some(Told { level: "warning", attempt, message, detail: failure.detail.as_deref() })
+            }
+            (Status::Failed, None) | (Status::Skipped, _) => None,
+        }
     }
 }
 

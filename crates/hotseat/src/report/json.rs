@@ -33,10 +33,10 @@ impl Json {
 impl Reporter for Json {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
         match event {
-            RunEvent::CaseEnded(attempt) => {
+            RunEvent::CaseEnded(outcome) => {
                 let piece =
-                    self.spool.add(&serde_json::to_vec(&ResultRecord::of(attempt, &self.setting))?)?;
-                self.results.push((attempt.selected.index, piece));
+                    self.spool.add(&serde_json::to_vec(&ResultRecord::of(outcome, &self.setting))?)?;
+                self.results.push((outcome.selected.index, piece));
                 Ok(())
             }
             RunEvent::Ended(summary) => {
@@ -56,7 +56,10 @@ impl Reporter for Json {
                 out.write_all(b"\n]}\n")?;
                 out.flush()
             }
-            RunEvent::Started { .. } | RunEvent::CaseStarted(_) | RunEvent::Stopping(_) => Ok(()),
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted(_)
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_) => Ok(()),
         }
     }
 }

@@ -46,9 +46,9 @@ impl Reporter for JsonLines {
             RunEvent::Started { plan, parallel, at } => {
                 line(out, "start", StartRecord::of(plan, *parallel, *at, setting))
             }
-            RunEvent::CaseEnded(attempt) => line(out, "result", ResultRecord::of(attempt, setting)),
+            RunEvent::CaseEnded(outcome) => line(out, "result", ResultRecord::of(outcome, setting)),
             RunEvent::Ended(summary) => line(out, "summary", SummaryRecord::of(summary, setting)),
-            RunEvent::CaseStarted(_) | RunEvent::Stopping(_) => Ok(()),
+            RunEvent::CaseStarted(_) | RunEvent::AttemptEnded { .. } | RunEvent::Stopping(_) => Ok(()),
         }
     }
 }

@@ -7,12 +7,12 @@ use std::mem;
 use std::time::Duration;
 
 use hotseat_trace::{Failure, FailureKind, Status};
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{FlakyOrRerun, NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 
 use super::record::rfc3339;
 use super::spool::{Piece, Spool};
 use super::{Reporter, RunEvent};
-use crate::run::Attempt;
+use crate::run::{Attempt, Outcome};
 
 /// Writes JUnit when the run has ended: the format wants its counts first. Until then the cases wait in a spool.
 pub struct JUnit {
@@ -39,10 +39,10 @@ impl JUnit {
         Ok(JUnit { file, spool: Spool::new()?, suites: BTreeMap::new() })
     }
 
-    fn add(&mut self, attempt: &Attempt) -> io::Result<()> {
-        let name = attempt.selected.suite.shown.to_string();
+    fn add(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let name = outcome.selected.suite.shown.to_string();
         let mut alone = TestSuite::new(name.clone());
-        alone.add_test_case(test_case(attempt));
+        alone.add_test_case(test_case(outcome));
         let suite = self.suites.entry(name).or_insert_with_key(|name| Suite {
             counts: TestSuite::new(name.clone()),
             time: Duration::ZERO,
@@ -52,9 +52,9 @@ impl JUnit {
         suite.counts.failures += alone.failures;
         suite.counts.errors += alone.errors;
         suite.counts.skipped += alone.skipped;
-        suite.time += attempt.duration;
+        suite.time += outcome.duration();
         let piece = self.spool.add(element(alone)?.as_bytes())?;
-        suite.cases.push((attempt.selected.index, piece));
+        suite.cases.push((outcome.selected.index, piece));
         Ok(())
     }
 
@@ -108,45 +108,81 @@ fn element(alone: TestSuite) -> io::Result<String> {
 impl Reporter for JUnit {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
         match event {
-            RunEvent::CaseEnded(attempt) => self.add(attempt),
+            RunEvent::CaseEnded(outcome) => self.add(outcome),
             RunEvent::Ended(summary) => self.write(summary.duration),
-            RunEvent::Started { .. } | RunEvent::CaseStarted(_) | RunEvent::Stopping(_) => Ok(()),
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted(_)
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_) => Ok(()),
         }
     }
 }
 
-fn test_case(attempt: &Attempt) -> TestCase {
-    let case = &attempt.selected.case;
-    let status = match attempt.verdict.status {
+/// A case. As in reports of Surefire the first attempt that failed is the failure of a case that failed; those that
+/// failed behind it are reruns, and those before a case passed are flaky.
+fn test_case(outcome: &Outcome) -> TestCase {
+    let (case, verdict) = (&outcome.selected.case, &outcome.verdict);
+    let mut failed: Vec<&Attempt> =
+        outcome.attempts.iter().filter(|attempt| attempt.verdict.failure.is_some()).collect();
+    let mut told = outcome.telling();
+    let mut status = match verdict.status {
         Status::Passed => TestCaseStatus::success(),
         Status::Skipped => {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(attempt.verdict.skip_reason.clone().unwrap_or_default());
+            status.set_message(verdict.skip_reason.clone().unwrap_or_default());
             status
         }
-        Status::Failed => failed(attempt.verdict.failure.as_ref()),
+        Status::Failed => {
+            let mut failure = verdict.failure.as_ref();
+            // What the runs of a case came to stands in its own failure, and is about the one that tells most.
+            if outcome.stability.is_none()
+                && let Some(first) = failed.first()
+            {
+                (told, failure) = (*first, first.verdict.failure.as_ref());
+            }
+            failed.retain(|attempt| attempt.number != told.number);
+            not_passed(failure)
+        }
     };
+    let has_passed = outcome.attempts.iter().any(|attempt| attempt.verdict.status == Status::Passed);
+    status.set_rerun_kind(if has_passed { FlakyOrRerun::Flaky } else { FlakyOrRerun::Rerun });
+    status.add_reruns(failed.into_iter().filter_map(rerun));
     let mut test_case = TestCase::new(case.name.clone(), status);
-    test_case.set_classname(attempt.selected.suite.shown.to_string()).set_time(attempt.duration);
+    let took = if outcome.stability.is_some() { outcome.duration() } else { told.duration };
+    test_case.set_classname(outcome.selected.suite.shown.to_string()).set_time(took);
     test_case.extra.insert("file".into(), case.place.file().into());
     test_case.extra.insert("line".into(), case.place.line().to_string().into());
-    test_case.extra.insert("timestamp".into(), rfc3339(attempt.started_at).into());
-    if attempt.verdict.status == Status::Failed {
-        test_case.set_system_out(transcript(attempt));
+    test_case.extra.insert("timestamp".into(), rfc3339(told.started_at).into());
+    if verdict.status == Status::Failed {
+        test_case.set_system_out(transcript(told));
     }
     test_case
 }
 
 /// A check that does not hold is a failure, everything else that went wrong an error.
-fn failed(failure: Option<&Failure>) -> TestCaseStatus {
-    let Some(failure) = failure else { return TestCaseStatus::non_success(NonSuccessKind::Error) };
-    let mut status = TestCaseStatus::non_success(match failure.kind {
+fn kind(failure: &Failure) -> NonSuccessKind {
+    match failure.kind {
         FailureKind::Assertion => NonSuccessKind::Failure,
         _ => NonSuccessKind::Error,
-    });
+    }
+}
+
+fn not_passed(failure: Option<&Failure>) -> TestCaseStatus {
+    let Some(failure) = failure else { return TestCaseStatus::non_success(NonSuccessKind::Error) };
+    let mut status = TestCaseStatus::non_success(kind(failure));
     status.set_type(failure.kind.name()).set_message(failure.message.clone());
     status.set_description(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
     status
+}
+
+/// An attempt that failed, beside what its case came to.
+fn rerun(attempt: &Attempt) -> Option<TestRerun> {
+    let failure = attempt.verdict.failure.as_ref()?;
+    let mut rerun = TestRerun::new(kind(failure));
+    rerun.set_type(failure.kind.name()).set_message(failure.message.clone()).set_time(attempt.duration);
+    rerun.set_stack_trace(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
+    rerun.set_system_out(transcript(attempt));
+    Some(rerun)
 }
 
 /// The conversation as text.

@@ -1,5 +1,6 @@
 //! Reports: consumers of what happens in a run. They know nothing but events and what attempts came to.
 
+mod attempts;
 mod console;
 mod events;
 mod failures;

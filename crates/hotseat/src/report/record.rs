@@ -10,11 +10,12 @@ use hotseat_trace::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::run::{Attempt, Mode, Plan, Setting, Summary};
+use super::attempts::{AttemptRecord, RepeatsRecord, StabilityRecord};
+use crate::run::{Attempt, Mode, Outcome, Plan, Setting, Summary};
 use crate::session::{Checked, Identity, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
-pub const VERSION: &str = "1.2";
+pub const VERSION: &str = "1.3";
 
 /// On whose behalf agents were spoken to, where no case says otherwise.
 #[derive(Debug, Serialize)]
@@ -61,7 +62,24 @@ pub struct ResultRecord<'a> {
     /// Where there is one input: as the case has it, or what was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Cow<'a, Value>>,
-    /// The answer to it; null where there was none.
+    /// Whether it passed only when it was tried again.
+    #[serde(skip_serializing_if = "is_false")]
+    pub flaky: bool,
+    /// The conversation that tells most.
+    #[serde(flatten)]
+    pub held: HeldRecord<'a>,
+    /// All attempts, where a failure was tried again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptRecord<'a>>,
+    /// How steady the case is, where it was run several times.
+    #[serde(flatten)]
+    pub stability: Option<StabilityRecord<'a>>,
+}
+
+/// A conversation that was held.
+#[derive(Debug, Serialize)]
+pub struct HeldRecord<'a> {
+    /// Where there is one input: the answer to it; null where there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Option<&'a str>>,
     pub started_at: String,
@@ -199,6 +217,9 @@ pub struct AssertionRecord<'a> {
     pub soft: bool,
     pub expected: &'a str,
     pub actual: &'a str,
+    /// Why it could not be decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
     pub file: &'a str,
     pub line: u32,
     pub column: u32,
@@ -209,14 +230,23 @@ pub struct AssertionRecord<'a> {
 pub struct SummaryRecord {
     pub total: usize,
     pub passed: usize,
+    /// How many of those passed only when they were tried again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flaky: usize,
     pub failed: usize,
     pub skipped: usize,
+    /// How many of those are skipped although they do not say so.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unasked_skips: usize,
     pub errors: usize,
     pub timeouts: usize,
     pub interrupted: bool,
     /// How many percent of those that ran passed; null where none ran.
     pub pass_rate: Option<f64>,
     pub duration_ms: f64,
+    /// The runs, where each case has several.
+    #[serde(flatten)]
+    pub repeats: Option<RepeatsRecord>,
     #[serde(flatten)]
     pub agent: AgentRecord,
 }
@@ -277,6 +307,14 @@ pub struct OptionsRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<f64>,
     pub fail_fast: bool,
+    pub runs: usize,
+    /// Where that is several: how much of it has to pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_pass_rate: Option<f64>,
+    /// How often any case is tried again, where that was set for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<usize>,
+    pub fail_on_skip: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -285,12 +323,16 @@ pub struct OptionsRecord<'a> {
     pub connector: Option<&'a str>,
 }
 
-fn is_false(value: &bool) -> bool {
+pub fn is_false(value: &bool) -> bool {
     !value
 }
 
-fn ms(duration: Duration) -> f64 {
+pub fn ms(duration: Duration) -> f64 {
     (duration.as_micros() as f64) / 1000.0
+}
+
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 /// A wall time as RFC 3339.
@@ -303,13 +345,16 @@ impl SummaryRecord {
         SummaryRecord {
             total: summary.total,
             passed: summary.passed,
+            flaky: summary.flaky,
             failed: summary.failed,
             skipped: summary.skipped,
+            unasked_skips: summary.unasked_skips,
             errors: summary.errors,
             timeouts: summary.timeouts,
             interrupted: summary.interrupted,
             pass_rate: summary.pass_rate().map(|rate| (rate * 10.0).round() / 10.0),
             duration_ms: ms(summary.duration),
+            repeats: summary.repeats.as_ref().map(RepeatsRecord::of),
             agent: AgentRecord::of(setting),
         }
     }
@@ -368,10 +413,15 @@ impl<'a> InputRecord<'a> {
 
 impl<'a> OptionsRecord<'a> {
     fn of(setting: &'a Setting) -> Self {
+        let options = &setting.choices.options;
         OptionsRecord {
-            parallel: setting.choices.parallel,
+            parallel: options.parallel,
             timeout_ms: setting.case_timeout.map(ms),
-            fail_fast: setting.choices.fail_fast,
+            fail_fast: options.fail_fast,
+            runs: options.runs,
+            min_pass_rate: (options.runs > 1).then(|| options.min_pass_rate.part()),
+            retries: options.retries.filter(|_| options.runs == 1),
+            fail_on_skip: options.fail_on_skip,
             run: setting.choices.run.as_deref(),
             agent: setting.choices.agent.as_deref(),
             connector: setting.choices.connector.as_deref(),
@@ -380,16 +430,47 @@ impl<'a> OptionsRecord<'a> {
 }
 
 impl<'a> ResultRecord<'a> {
-    pub fn of(attempt: &'a Attempt, setting: &'a Setting) -> Self {
-        let case = &attempt.selected.case;
-        let mode = attempt.mode();
-        let agent = attempt.selected.agent.as_ref().and_then(|agent| setting.tested(agent));
-        let said = attempt.conversation.turns.first().and_then(|turn| turn.user.clone());
+    pub fn of(outcome: &'a Outcome, setting: &'a Setting) -> Self {
+        let Outcome { selected, verdict, .. } = outcome;
+        let (case, told) = (&selected.case, outcome.telling());
+        let mode = told.mode();
+        let agent = selected.agent.as_ref().and_then(|agent| setting.tested(agent));
+        let said = told.conversation.turns.first().and_then(|turn| turn.user.clone());
         let input = match (&case.opening.input, mode) {
             (Some(written), _) => Some(Cow::Borrowed(written)),
             (None, Mode::Standard) => said.map(|said| Cow::Owned(Value::String(said))),
             (None, Mode::MultiTurn | Mode::Dynamic) => None,
         };
+        ResultRecord {
+            index: selected.index,
+            id: &case.id,
+            name: &case.name,
+            file: case.place.file(),
+            line: case.place.line(),
+            agent: agent.map(|agent| &*agent.id),
+            mode: mode.name(),
+            status: verdict.status,
+            failure: verdict.failure.as_ref(),
+            skip_reason: verdict.skip_reason.as_deref(),
+            error: verdict.failure.as_ref().map(|failure| one_line(failure, told)),
+            error_kind: verdict.failure.as_ref().map(|failure| failure.kind.name()),
+            tags: &case.tags,
+            metadata: case.metadata.as_ref(),
+            flaky: outcome.is_flaky(),
+            held: HeldRecord::of(told, input.is_some()),
+            attempts: match (&outcome.stability, outcome.attempts.as_slice()) {
+                (None, attempts @ [_, _, ..]) => attempts.iter().map(AttemptRecord::tried).collect(),
+                _ => Vec::new(),
+            },
+            stability: outcome.stability.as_ref().map(|of| StabilityRecord::of(of, &outcome.attempts)),
+            input,
+        }
+    }
+}
+
+impl<'a> HeldRecord<'a> {
+    /// A conversation, with its answer where there `is_one` input.
+    pub fn of(attempt: &'a Attempt, is_one: bool) -> Self {
         let answer = || attempt.conversation.turns.last().and_then(Turn::answer);
         let whole = |is_final: bool| {
             let checks = attempt.checks.iter();
@@ -397,23 +478,8 @@ impl<'a> ResultRecord<'a> {
         };
         let turns: Vec<TurnRecord> =
             attempt.conversation.turns.iter().map(|turn| TurnRecord::of(turn, &attempt.checks)).collect();
-        ResultRecord {
-            index: attempt.selected.index,
-            id: &case.id,
-            name: &case.name,
-            file: case.place.file(),
-            line: case.place.line(),
-            agent: agent.map(|agent| &*agent.id),
-            mode: mode.name(),
-            status: attempt.verdict.status,
-            failure: attempt.verdict.failure.as_ref(),
-            skip_reason: attempt.verdict.skip_reason.as_deref(),
-            error: attempt.verdict.failure.as_ref().map(|failure| documented(failure, attempt)),
-            error_kind: attempt.verdict.failure.as_ref().map(|failure| failure.kind.name()),
-            tags: &case.tags,
-            metadata: case.metadata.as_ref(),
-            output: input.as_ref().map(|_| answer()),
-            input,
+        HeldRecord {
+            output: is_one.then(answer),
             started_at: rfc3339(attempt.started_at),
             duration_ms: ms(attempt.duration),
             total_turns: turns.len(),
@@ -498,7 +564,7 @@ fn errors<'a>(checks: impl Iterator<Item = &'a Checked>) -> Vec<String> {
 }
 
 /// Why a case failed, in the words that case files are documented with.
-fn documented(failure: &Failure, attempt: &Attempt) -> String {
+pub fn documented(failure: &Failure, attempt: &Attempt) -> String {
     match (failure.kind, attempt.limit) {
         (FailureKind::Timeout, Some(limit)) => format!("timeout after {}", written_duration(limit)),
         (FailureKind::AgentError, _) => {
@@ -506,6 +572,17 @@ fn documented(failure: &Failure, attempt: &Attempt) -> String {
             format!("agent error: {}", message.strip_prefix("the agent failed: ").unwrap_or(message))
         }
         _ => failure.message.clone(),
+    }
+}
+
+/// Why a case failed. Where it was repeated, how many of its runs passed stands before why one of them did not.
+fn one_line(failure: &Failure, told: &Attempt) -> String {
+    match &told.verdict.failure {
+        Some(own) => match failure.message.strip_suffix(&own.message) {
+            Some(before) => format!("{before}{}", documented(own, told)),
+            None => failure.message.clone(),
+        },
+        None => failure.message.clone(),
     }
 }
 
@@ -570,6 +647,7 @@ impl<'a> AssertionRecord<'a> {
             passed: checked.verdict.passed,
             expected: &checked.verdict.expected,
             actual: &checked.verdict.actual,
+            error: checked.error.as_deref(),
             file: place.file(),
             line: place.line(),
             column: place.column(),

@@ -28,7 +28,8 @@ impl Recordings {
 
 impl Reporter for Recordings {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
-        let RunEvent::CaseEnded(attempt) = event else { return Ok(()) };
+        let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
+        let attempt = outcome.telling();
         let turns = recording::turns_of(&attempt.events, &attempt.conversation);
         // Of a case that was not run, or whose agent did nothing, what was recorded before stands.
         if turns.iter().all(|turn| turn.events.is_empty()) {

@@ -62,9 +62,17 @@ impl<W: Write + Send> Reply<W> {
 impl<W: Write + Send> Reporter for Reply<W> {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
         match event {
-            RunEvent::CaseEnded(attempt) => self.write(attempt),
+            RunEvent::CaseEnded(outcome) if outcome.stability.is_none() => self.write(outcome.telling()),
+            RunEvent::CaseEnded(outcome) => {
+                for attempt in &outcome.attempts {
+                    writeln!(self.out, "--- Run {} ---", attempt.number)?;
+                    self.write(attempt)?;
+                }
+                Ok(())
+            }
             RunEvent::Started { .. }
             | RunEvent::CaseStarted(_)
+            | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_)
             | RunEvent::Ended(_) => Ok(()),
         }

@@ -47,8 +47,8 @@ fn saved(attempt: &Attempt) -> Option<Value> {
 
 impl Reporter for SavedCases {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
-        if let RunEvent::CaseEnded(attempt) = event
-            && let Some(case) = saved(attempt)
+        if let RunEvent::CaseEnded(outcome) = event
+            && let Some(case) = saved(outcome.telling())
         {
             writeln!(self.out, "{case}")?;
             self.out.flush()?;

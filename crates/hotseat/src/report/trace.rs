@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Reporter, RunEvent};
 
-/// Writes events as JSON lines. A line before them says which case they belong to.
+/// Writes events as JSON lines. A line before those of an attempt says which case they belong to.
 pub struct TraceLines {
     out: BufWriter<File>,
 }
@@ -22,21 +22,24 @@ impl TraceLines {
 
 impl Reporter for TraceLines {
     fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
-        let RunEvent::CaseEnded(attempt) = event else { return Ok(()) };
-        let case = &attempt.selected.case;
-        let head = json!({
-            "type": "case",
-            "formatVersion": FORMAT_VERSION,
-            "index": attempt.selected.index,
-            "id": case.id,
-            "file": case.place.file(),
-            "line": case.place.line(),
-            "status": attempt.verdict.status,
-        });
-        writeln!(self.out, "{head}")?;
-        for event in &attempt.events {
-            serde_json::to_writer(&mut self.out, event)?;
-            self.out.write_all(b"\n")?;
+        let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
+        let case = &outcome.selected.case;
+        for attempt in &outcome.attempts {
+            let head = json!({
+                "type": "case",
+                "formatVersion": FORMAT_VERSION,
+                "index": attempt.selected.index,
+                "id": case.id,
+                "file": case.place.file(),
+                "line": case.place.line(),
+                "attempt": attempt.number,
+                "status": attempt.verdict.status,
+            });
+            writeln!(self.out, "{head}")?;
+            for event in &attempt.events {
+                serde_json::to_writer(&mut self.out, event)?;
+                self.out.write_all(b"\n")?;
+            }
         }
         self.out.flush()
     }

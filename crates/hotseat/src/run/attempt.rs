@@ -73,6 +73,8 @@ pub enum AskPerson {
 pub struct Attempt {
     /// Which case.
     pub selected: Selected,
+    /// Which of the attempts at it, from 1.
+    pub number: usize,
     /// What it came to.
     pub verdict: Verdict,
     /// Every check that was decided, in order.
@@ -176,10 +178,10 @@ impl Outside {
     }
 }
 
-/// Makes an attempt.
-pub async fn attempt(selected: Selected, outside: &Outside) -> Attempt {
+/// Makes an attempt; `number` says which one, from 1.
+pub async fn attempt(selected: Selected, number: usize, outside: &Outside) -> Attempt {
     let started = tokio::time::Instant::now();
-    let mut attempt = Attempt::not_made(selected, Verdict::passed());
+    let mut attempt = Attempt::not_made(selected, number, Verdict::passed());
     if let Some(reason) = &attempt.selected.case.skip {
         attempt.verdict = Verdict::skipped(reason.clone());
         return attempt;
@@ -203,7 +205,8 @@ async fn hold_case(attempt: &mut Attempt, before: &Before, outside: &Outside) {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
         Ok(Prepared { case, target, redactor, timeouts, partners }) => {
             let suite = outside.project.suite_name(&attempt.selected.suite.path);
-            let target = target.for_case(&case.target).named(suite, &attempt.selected.case.id);
+            let target = target.for_case(&case.target).for_attempt(attempt.number);
+            let target = target.named(suite, &attempt.selected.case.id);
             let script = TurnScript::new(target.tools);
             let mut agent = target.target.open(&outside.means);
             let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing);
@@ -230,9 +233,10 @@ fn add_last_words(held: &mut Held, agent: &dyn AgentSession, redactor: &Redactor
 
 impl Attempt {
     /// An attempt that was never made.
-    pub(super) fn not_made(selected: Selected, verdict: Verdict) -> Self {
+    pub(super) fn not_made(selected: Selected, number: usize, verdict: Verdict) -> Self {
         Attempt {
             selected,
+            number,
             verdict,
             checks: Vec::new(),
             checkpoints: Vec::new(),

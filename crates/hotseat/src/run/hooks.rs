@@ -6,6 +6,7 @@ use hotseat_trace::Failure;
 use serde_json::{Map, Value, json};
 
 use super::attempt::{Attempt, Outside, on_behalf_of, undefined};
+use super::outcome::Outcome;
 use crate::cases::{Case, NamedHook};
 use crate::session::{Identity, run_hook};
 
@@ -76,7 +77,7 @@ impl Outside {
         let identity = self.project.calling().identity_before_hooks(case);
         let told = json!({
             "test_case": case.to_json(),
-            "result": result(attempt),
+            "result": of_attempt(attempt),
             "before_data": before.data,
             "ctx": identity.ctx,
         });
@@ -87,8 +88,25 @@ impl Outside {
     }
 }
 
+/// What a case came to, as hooks are told: what the attempt that tells most came to, and how steady the case is.
+pub fn result(outcome: &Outcome) -> Value {
+    let mut told = of_attempt(outcome.telling());
+    let failure = outcome.verdict.failure.as_ref();
+    told["status"] = json!(outcome.verdict.status);
+    told["error"] = json!(failure.map(|failure| &failure.message));
+    told["error_kind"] = json!(failure.map(|failure| failure.kind.name()));
+    if outcome.is_flaky() {
+        told["flaky"] = json!(true);
+    }
+    if let Some(stability) = &outcome.stability {
+        told["runs"] = json!(stability.runs);
+        told["passed"] = json!(stability.passed);
+    }
+    told
+}
+
 /// What an attempt came to, as hooks are told.
-pub fn result(attempt: &Attempt) -> Value {
+fn of_attempt(attempt: &Attempt) -> Value {
     let case = &attempt.selected.case;
     let failure = attempt.verdict.failure.as_ref();
     let mut members = Map::new();

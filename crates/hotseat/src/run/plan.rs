@@ -183,14 +183,19 @@ impl Plan {
         self.selected += 1;
     }
 
+    /// The selected cases, where they were kept.
+    pub(super) fn kept(&self) -> Option<&[Selected]> {
+        (self.selected == self.kept.len()).then_some(&*self.kept)
+    }
+
     /// The selected cases, in order. Those that were not kept are read again; a file that has changed in between
     /// gives what it holds now, and an entry that is no longer a case is left out with its mistakes.
     pub fn cases<'a>(
         &'a self,
         project: &'a Project,
     ) -> Box<dyn Iterator<Item = Result<Selected, Vec<Diagnostic>>> + Send + 'a> {
-        if self.selected == self.kept.len() {
-            return Box::new(self.kept.iter().cloned().map(Ok));
+        if let Some(kept) = self.kept() {
+            return Box::new(kept.iter().cloned().map(Ok));
         }
         let read = self.suites.iter().flat_map(move |suite| {
             let cases = suite.0.cases(project.decoding(suite.1.as_deref()));

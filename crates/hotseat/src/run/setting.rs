@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Modes, Outside, Plan};
+use super::{Modes, Options, Outside, Plan};
 use crate::cases::Case;
 use crate::checks::Reference;
 use crate::config::Agent;
@@ -36,12 +36,10 @@ pub struct Setting {
 /// What was chosen for a run, on the command line or in the project file.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
-    /// How many conversations are held at once.
-    pub parallel: usize,
-    /// Whether somebody asked for so many.
+    /// How the run is carried out.
+    pub options: Options,
+    /// Whether somebody asked for so many conversations at once.
     pub parallel_asked: bool,
-    /// Whether no new case starts after one has failed.
-    pub fail_fast: bool,
     /// The pattern that ids or names fit.
     pub run: Option<String>,
     /// The agent that is tested whatever the project file says.
@@ -121,8 +119,8 @@ impl Setting {
     /// How many conversations are really held at once.
     pub fn at_once(&self) -> usize {
         match self.choices.parallel_asked {
-            true => self.choices.parallel,
-            false => self.choices.parallel.min(self.selected),
+            true => self.choices.options.parallel,
+            false => self.choices.options.parallel.min(self.selected * self.choices.options.runs),
         }
     }
 
@@ -146,9 +144,11 @@ impl Tested {
             None => (None, None, None, "a target for each case".to_string()),
         };
         let name = agent.name.as_deref().map(str::to_string);
-        let shown = match &name {
-            Some(name) => format!("{name} ({shown})"),
-            None => shown,
+        let shown = match (&name, &own_id) {
+            // What it calls itself gives way to what the project calls it.
+            (Some(name), Some(own_id)) => shown.replacen(own_id.as_str(), name, 1),
+            (Some(name), None) => format!("{name} ({shown})"),
+            (None, _) => shown,
         };
         let id = name.or(own_id).or_else(|| path.clone()).unwrap_or_else(|| "target".to_string());
         Tested { id, path, connector, shown }

@@ -122,10 +122,9 @@ impl Talk {
 /// A case as a case file would hold it; JSON is YAML.
 fn read(case: &Value) -> Case {
     let source = Source::new("talk.test.yaml", case.to_string(), 1);
-    let node = yaml::parse(&source).expect("JSON is YAML");
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
     let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
-    Case::read(&source, node, decoding).expect("a sound case")
+    Case::read(&source, yaml::parse, decoding).expect("a sound case")
 }
 
 /// What came of a conversation.

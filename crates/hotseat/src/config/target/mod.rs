@@ -160,6 +160,25 @@ impl BoundTarget {
         self
     }
 
+    /// The target as an attempt at a case wants it; they are numbered from 1. A conversation whose id is written would
+    /// go on in the next attempt, so there the number is added to it.
+    #[must_use]
+    pub fn for_attempt(mut self, number: usize) -> Self {
+        let id = match &mut self.target {
+            Target::AgUi(target) => &mut target.thread_id,
+            Target::OpenAi(target) => &mut target.given.conversation_id,
+            Target::Http(target) => &mut target.given.conversation_id,
+            Target::Command(target) => &mut target.given.conversation_id,
+            Target::Embedded(target) => &mut target.conversation_id,
+            // A recording is served as it is.
+            Target::Replay(_) => return self,
+        };
+        if let Some(id) = id.as_mut().filter(|_| number > 1) {
+            id.push_str(&format!("-{number}"));
+        }
+        self
+    }
+
     /// The target as it is for a case of this name: what serves recordings has to know which one is meant.
     #[must_use]
     pub fn named(mut self, suite: String, id: &str) -> Self {

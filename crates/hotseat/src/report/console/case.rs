@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 
 use hotseat_trace::Status;
 
+use super::attempts;
 use super::failure;
 use super::look::{Look, Tone};
 use super::tree::{TOOK, Tree};
 use super::turn::Detail;
 use crate::report::words::{columns, count, duration, one_line, preview, wrap};
-use crate::run::{Attempt, Mode, Setting};
+use crate::run::{Attempt, Mode, Outcome, Setting};
 
 /// A preview that has less room than this tells nothing.
 const SHORTEST_PREVIEW: usize = 16;
@@ -32,7 +33,11 @@ enum Extent {
 
 /// A case that has ended. In a run of a few cases the conversations of those that passed are shown, too, where they
 /// have several turns.
-pub(super) fn case(look: &Look, attempt: &Attempt, setting: &Setting, few: bool) -> Shown {
+pub(super) fn case(look: &Look, outcome: &Outcome, setting: &Setting, few: bool) -> Shown {
+    if let Some(stability) = &outcome.stability {
+        return attempts::repeated(look, outcome, stability);
+    }
+    let attempt = outcome.telling();
     let mode = attempt.mode();
     let verdict = &attempt.verdict;
     let held = !attempt.conversation.turns.is_empty();
@@ -43,49 +48,75 @@ pub(super) fn case(look: &Look, attempt: &Attempt, setting: &Setting, few: bool)
         Status::Passed if held && few && mode != Mode::Standard => Extent::Tree(Detail::Gist),
         Status::Passed | Status::Failed | Status::Skipped => Extent::Line,
     };
-    let failure = verdict.failure.as_ref();
+    let before = attempts::before(look, outcome);
+    let mut text = headline(look, outcome, setting, extent == Extent::Line || mode == Mode::Standard);
+    text.push_str(&before);
+    match extent {
+        Extent::Tree(detail) => conversation(look, attempt, detail, &mut text),
+        Extent::Line => {
+            if let Some(failure) = &verdict.failure {
+                failure::reason(look, failure, attempt, &mut text);
+            }
+        }
+    }
+    let warned = warnings(look, outcome, &mut text);
+    let is_tree = extent != Extent::Line || verdict.failure.is_some() || !before.is_empty() || warned;
+    Shown { text, is_tree }
+}
+
+/// What went wrong and changes nothing, each once. Says whether anything did.
+pub(super) fn warnings(look: &Look, outcome: &Outcome, text: &mut String) -> bool {
+    let mut said: Vec<&str> = Vec::new();
+    for warning in outcome.attempts.iter().flat_map(|attempt| &attempt.warnings) {
+        if !said.contains(&warning.as_str()) {
+            said.push(warning);
+            let words = one_line(&format!("warning: {warning}"), look.left(2));
+            let _ = writeln!(text, "  {}", look.paint(Tone::Skipped, &words));
+        }
+    }
+    !said.is_empty()
+}
+
+/// A conversation as a tree, with what it came to below it.
+pub(super) fn conversation(look: &Look, attempt: &Attempt, detail: Detail, text: &mut String) {
+    let (mode, verdict) = (attempt.mode(), &attempt.verdict);
     let skipped = verdict.status == Status::Skipped;
-    let mut text = String::new();
-    match (extent, mode) {
-        (Extent::Line, _) => text.push_str(&headline(look, attempt, setting, true)),
-        (Extent::Tree(detail), Mode::Standard) => {
-            text.push_str(&headline(look, attempt, setting, true));
-            Tree::new(look, attempt, detail, true).single_turn(&mut text);
-            if failure.is_none() && !skipped {
-                let _ = writeln!(text, "{}", look.paint(Tone::Quiet, &format!("  └─ {}", holds(attempt))));
+    if !attempt.conversation.turns.is_empty() {
+        match mode {
+            Mode::Standard => {
+                Tree::new(look, attempt, detail, true).single_turn(text);
+                if verdict.failure.is_none() && !skipped {
+                    let _ =
+                        writeln!(text, "{}", look.paint(Tone::Quiet, &format!("  └─ {}", holds(attempt))));
+                }
+            }
+            Mode::MultiTurn | Mode::Dynamic => {
+                let tree = Tree::new(look, attempt, detail, skipped);
+                match mode {
+                    Mode::Dynamic => tree.dynamic(text),
+                    Mode::Standard | Mode::MultiTurn => tree.multi_turn(text),
+                }
+                if !skipped {
+                    let (word, tone) = word(verdict.status);
+                    let head = 2 + columns(word) + 1;
+                    let lines = wrap(&ending(attempt, mode), look.left(head), look.left(4));
+                    let lines: Vec<String> = lines.iter().map(|line| look.paint(Tone::Quiet, line)).collect();
+                    let _ = writeln!(text, "  {} {}", look.paint(tone, word), lines.join("\n    "));
+                }
             }
         }
-        (Extent::Tree(detail), Mode::MultiTurn | Mode::Dynamic) => {
-            text.push_str(&headline(look, attempt, setting, false));
-            let tree = Tree::new(look, attempt, detail, skipped);
-            match mode {
-                Mode::Dynamic => tree.dynamic(&mut text),
-                Mode::Standard | Mode::MultiTurn => tree.multi_turn(&mut text),
-            }
-            if !skipped {
-                let (word, tone) = word(verdict.status);
-                let head = 2 + columns(word) + 1;
-                let lines = wrap(&ending(attempt, mode), look.left(head), look.left(4));
-                let lines: Vec<String> = lines.iter().map(|line| look.paint(Tone::Quiet, line)).collect();
-                let _ = writeln!(text, "  {} {}", look.paint(tone, word), lines.join("\n    "));
-            }
+        if skipped {
+            Tree::new(look, attempt, Detail::Gist, false).without_input(text);
         }
     }
-    if skipped && extent != Extent::Line {
-        Tree::new(look, attempt, Detail::Gist, false).without_input(&mut text);
+    if let Some(failure) = &verdict.failure {
+        failure::reason(look, failure, attempt, text);
     }
-    if let Some(failure) = failure {
-        failure::reason(look, failure, attempt, &mut text);
-    }
-    for warning in &attempt.warnings {
-        let words = one_line(&format!("warning: {warning}"), look.left(2));
-        let _ = writeln!(text, "  {}", look.paint(Tone::Skipped, &words));
-    }
-    Shown { is_tree: extent != Extent::Line || failure.is_some() || !attempt.warnings.is_empty(), text }
 }
 
 /// The line that every case has: which case it is and, if it `ends` there, how it ended.
-fn headline(look: &Look, attempt: &Attempt, setting: &Setting, ends: bool) -> String {
+fn headline(look: &Look, outcome: &Outcome, setting: &Setting, ends: bool) -> String {
+    let attempt = outcome.telling();
     let (case, mode) = (&attempt.selected.case, attempt.mode());
     let (word, tone) = word(attempt.verdict.status);
     let turns = match (mode, setting.simulator_of(case)) {
@@ -93,6 +124,7 @@ fn headline(look: &Look, attempt: &Attempt, setting: &Setting, ends: bool) -> St
         (Mode::MultiTurn, None) => format!(" ({})", count(case.turns.len(), "turn")),
         (Mode::Standard | Mode::Dynamic, _) => String::new(),
     };
+    let turns = if ends { turns } else { turns + &tries(outcome) };
     let marker = "► ";
     let (status, skip_reason) = (attempt.verdict.status, attempt.verdict.skip_reason.as_deref());
     if !ends {
@@ -113,7 +145,8 @@ fn headline(look: &Look, attempt: &Attempt, setting: &Setting, ends: bool) -> St
         }
         _ => {
             let taken = taken + TOOK;
-            let rest = look.fitting(taken + columns(&turns), [rest(attempt, mode), String::new()]);
+            let (rest, tries) = (rest(attempt, mode), tries(outcome));
+            let rest = look.fitting(taken + columns(&turns), [rest + &tries, tries]);
             let turns = look.fitting(taken + columns(&rest), [turns, String::new()]);
             let name = name(look, attempt, look.left(taken + columns(&rest) + columns(&turns)));
             (turns, name, format!("({}){rest}", duration(attempt.duration)))
@@ -153,7 +186,16 @@ fn name(look: &Look, attempt: &Attempt, room: usize) -> String {
     }
 }
 
-fn word(status: Status) -> (&'static str, Tone) {
+/// What is said of a case that was tried again.
+fn tries(outcome: &Outcome) -> String {
+    match outcome.attempts.len() {
+        1 => String::new(),
+        n if outcome.is_flaky() => format!(" - flaky, attempt {n}"),
+        n => format!(" - attempt {n}"),
+    }
+}
+
+pub(super) fn word(status: Status) -> (&'static str, Tone) {
     match status {
         Status::Passed => ("PASSED", Tone::Good),
         Status::Failed => ("FAILED", Tone::Bad),

@@ -36,6 +36,15 @@ pub(super) fn opening(look: &Look, setting: &Setting) -> String {
     if setting.at_once() > 1 {
         info("Parallel", &format!("{} concurrent", setting.at_once()));
     }
+    let options = setting.choices.options;
+    if options.runs > 1 {
+        let least = options.min_pass_rate;
+        let enough = match least.of(options.runs) < options.runs {
+            true => format!(", {} of them have to pass", least.of(options.runs)),
+            false => String::new(),
+        };
+        info("Runs", &format!("{} of each case{enough}", options.runs));
+    }
     out.push('\n');
     let parallel = setting.at_once();
     let parallel = if parallel > 1 { format!(" ({parallel} parallel)") } else { String::new() };
@@ -44,7 +53,7 @@ pub(super) fn opening(look: &Look, setting: &Setting) -> String {
 
 /// What kind of run it is. How many cases run at once is part of it where somebody asked for that.
 fn title(setting: &Setting) -> String {
-    let parallel = setting.choices.parallel;
+    let parallel = setting.choices.options.parallel;
     let kinds = [(setting.modes.multi_turn, "Multi-Turn"), (setting.modes.dynamic, "Dynamic Mode")];
     let kinds: Vec<&str> = kinds.into_iter().filter(|(there, _)| *there).map(|(_, kind)| kind).collect();
     match kinds.as_slice() {

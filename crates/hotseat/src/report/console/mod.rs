@@ -3,12 +3,14 @@
 //! Nothing that an agent said may steer a terminal or a CI server: control characters are made visible, and no
 //! line begins with its words.
 
+mod attempts;
 mod case;
 mod failure;
 mod frame;
 mod label;
 mod look;
 mod progress;
+mod stability;
 mod summary;
 mod tree;
 mod turn;
@@ -21,10 +23,11 @@ use hotseat_trace::Status;
 pub use look::Look;
 
 use self::progress::Progress;
+use self::stability::Steadiness;
 use self::summary::Totals;
 use super::failures::Failures;
 use super::{Reporter, RunEvent};
-use crate::run::{Attempt, Control, Setting, Summary};
+use crate::run::{Control, Outcome, Repetition, Setting, Summary};
 
 /// How many cases that failed are named once more at the end.
 const NAMED: usize = 30;
@@ -39,6 +42,7 @@ pub struct Console<W> {
     progress: Progress,
     totals: Totals,
     failures: Failures,
+    steadiness: Steadiness,
     /// How many cases were never begun, and why.
     not_run: usize,
     why_not_run: String,
@@ -67,7 +71,8 @@ impl<W: Write + Send> Console<W> {
         Console {
             out,
             look,
-            progress: Progress { total: setting.selected, ..Progress::default() },
+            progress: Progress::of(setting.selected, setting.choices.options.runs),
+            steadiness: Steadiness::default(),
             setting,
             totals: Totals::default(),
             failures: Failures::keeping(NAMED),
@@ -79,23 +84,26 @@ impl<W: Write + Send> Console<W> {
         }
     }
 
-    fn case(&mut self, attempt: &Attempt) -> String {
-        self.progress.ended(&attempt.selected.case.name);
-        self.progress.failed += usize::from(attempt.verdict.status == Status::Failed);
-        self.failures.note(attempt);
-        let turns = attempt.conversation.turns.len();
-        self.totals.held += usize::from(turns > 0);
-        self.totals.turns += turns;
-        self.totals.took += attempt.duration;
+    fn case(&mut self, outcome: &Outcome) -> String {
+        self.progress.ended(outcome);
+        self.failures.note(outcome);
+        self.steadiness.note(&self.look, outcome);
+        for attempt in &outcome.attempts {
+            let turns = attempt.conversation.turns.len();
+            self.totals.held += usize::from(turns > 0);
+            self.totals.turns += turns;
+            self.totals.took += attempt.duration;
+        }
 
-        let skipped = attempt.verdict.status == Status::Skipped;
-        if skipped && turns == 0 && attempt.selected.case.skip.is_none() && !self.look.verbose {
+        let skipped = outcome.verdict.status == Status::Skipped;
+        let held = outcome.attempts.iter().any(|attempt| !attempt.conversation.turns.is_empty());
+        if skipped && !held && outcome.selected.case.skip.is_none() && !self.look.verbose {
             // A run that ends early leaves many such cases, for one reason.
             self.not_run += 1;
-            self.why_not_run = attempt.verdict.skip_reason.clone().unwrap_or_default();
+            self.why_not_run = outcome.verdict.skip_reason.clone().unwrap_or_default();
             return String::new();
         }
-        let shown = case::case(&self.look, attempt, &self.setting, self.setting.selected <= FEW);
+        let shown = case::case(&self.look, outcome, &self.setting, self.setting.selected <= FEW);
         let mut text = match shown.is_tree {
             true => self.apart(shown.text),
             false => self.beside(shown.text),
@@ -139,6 +147,7 @@ impl<W: Write + Send> Console<W> {
         if self.last == Last::Line {
             out.push('\n');
         }
+        out.push_str(&self.steadiness.section(&look, summary));
         out.push_str(&summary::failed(&look, &mut self.failures, summary));
         let written = self.setting.choices.outputs.iter().filter(|output| !self.lost.contains(output));
         let written: Vec<&str> = written.map(String::as_str).collect();
@@ -158,7 +167,12 @@ impl<W: Write + Send> Reporter for Console<W> {
                 self.progress.started(&selected.case.name);
                 String::new()
             }
-            RunEvent::CaseEnded(attempt) => self.case(attempt),
+            RunEvent::AttemptEnded { repetition: Repetition::Repeated { .. }, .. } => {
+                self.progress.run_ended();
+                String::new()
+            }
+            RunEvent::AttemptEnded { repetition: Repetition::Retried { .. }, .. } => String::new(),
+            RunEvent::CaseEnded(outcome) => self.case(outcome),
             RunEvent::Stopping(Control::Cancel) => self.beside("cancelling what runs\n".to_string()),
             RunEvent::Stopping(_) => self
                 .beside("no new cases; waiting for those that run (Ctrl-C again cancels them)\n".to_string()),

@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use super::look::{Look, Tone};
+use hotseat_trace::Status;
+
 use crate::report::words::one_line;
+use crate::run::Outcome;
 
 /// Fewer cases than this need no line where there is no terminal: each of them says that it has ended.
 const MANY: usize = 50;
@@ -13,11 +16,14 @@ const LINES: usize = 20;
 /// How far a run is.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    pub total: usize,
-    pub ended: usize,
-    pub failed: usize,
+    /// How many cases there are, or how many runs of them.
+    total: usize,
+    /// How many runs each case has.
+    runs: usize,
+    ended: usize,
+    failed: usize,
     /// The cases that run, those that run longest first.
-    pub running: Vec<String>,
+    running: Vec<String>,
 }
 
 impl Progress {
@@ -25,8 +31,21 @@ impl Progress {
         self.running.push(name.to_string());
     }
 
-    pub(super) fn ended(&mut self, name: &str) {
+    pub(super) fn of(cases: usize, runs: usize) -> Progress {
+        Progress { total: cases * runs, runs, ..Progress::default() }
+    }
+
+    /// One of several runs of a case has ended.
+    pub(super) fn run_ended(&mut self) {
         self.ended += 1;
+    }
+
+    /// A case has ended.
+    pub(super) fn ended(&mut self, outcome: &Outcome) {
+        // Runs were counted as they ended; those that were not made are done, too.
+        self.ended += self.runs - outcome.stability.as_ref().map_or(0, |stability| stability.runs);
+        self.failed += usize::from(outcome.verdict.status == Status::Failed);
+        let name = &outcome.selected.case.name;
         if let Some(place) = self.running.iter().position(|running| running == name) {
             self.running.remove(place);
         }
@@ -34,7 +53,7 @@ impl Progress {
 
     /// `[Progress: 3/10 completed, 5 running...]`
     fn words(&self) -> String {
-        let mut words = format!("[Progress: {}/{} completed", self.ended, self.total);
+        let mut words = format!("[Progress: {}/{} {}completed", self.ended, self.total, self.what());
         if self.failed > 0 {
             let _ = write!(words, ", {} failed", self.failed);
         }
@@ -42,6 +61,10 @@ impl Progress {
             let _ = write!(words, ", {} running...", self.running.len());
         }
         words + "]"
+    }
+
+    fn what(&self) -> &'static str {
+        if self.runs > 1 { "runs " } else { "" }
     }
 
     /// The line at the bottom: with the cases that run longest, as far as there is room.
@@ -67,10 +90,10 @@ mod tests {
     fn a_long_run_says_now_and_then_how_far_it_is() {
         let look = Look { color: false, width: 80, progress: false, verbose: false };
         for (total, lines) in [(10, 0), (49, 0), (50, 1), (100, 3), (1_000, 19), (100_000, 19)] {
-            let mut progress = Progress { total, ..Progress::default() };
+            let mut progress = Progress::of(total, 1);
             let mut said = 0;
             for _ in 0..total {
-                progress.ended("");
+                progress.run_ended();
                 said += usize::from(progress.now_and_then(&look).is_some());
             }
             assert_eq!(said, lines, "of {total}");

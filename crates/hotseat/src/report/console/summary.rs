@@ -30,8 +30,15 @@ pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) ->
     out.push_str(&section(look, "Failed Tests"));
     let count = failures.count;
     let first = failures.first();
-    for failed in first {
-        let _ = writeln!(out, "{}", line(look, failed));
+    let lines: Vec<(String, String)> = first.iter().map(label_and_note).collect();
+    // Places stand below the cases where there is no room beside one of them.
+    let taken = |(label, note): &(String, String)| columns(HEAD) + columns(label) + 1 + columns(note);
+    let beside = lines.iter().all(|line| taken(line) <= look.width);
+    let between = if beside { " " } else { "\n    " };
+    for (label, note) in &lines {
+        let label = one_line(label, look.left(columns(HEAD)));
+        let (mark, note) = (look.paint(Tone::Bad, HEAD), look.paint(Tone::Quiet, note));
+        let _ = writeln!(out, "{mark}{label}{between}{note}");
     }
     if count > first.len() {
         let _ = writeln!(out, "  … and {} more", count - first.len());
@@ -40,20 +47,18 @@ pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) ->
     out
 }
 
-/// A failed case with its place, which stands below it where there is no room beside it.
-fn line(look: &Look, failed: &Failed) -> String {
+/// What stands before a failed case.
+const HEAD: &str = "  ✗ ";
+
+/// What a failed case is called; where it is written, and why it failed if no check decided that.
+fn label_and_note(failed: &Failed) -> (String, String) {
     let place = one_line(&failed.place, 4000);
     let note = match failed.kind {
         FailureKind::Assertion => format!("({place})"),
         kind => format!("({place}, {})", kind.name()),
     };
-    let head = "  ✗ ";
     let label = super::case::label(&failed.id, &failed.name, failed.named);
-    let beside = columns(head) + columns(&label) + 1 + columns(&note) <= look.width;
-    let label = one_line(&label, look.left(columns(head)));
-    let between = if beside { " " } else { "\n    " };
-    let (mark, note) = (look.paint(Tone::Bad, head), look.paint(Tone::Quiet, &note));
-    format!("{mark}{label}{between}{note}")
+    (one_line(&label, 4000), note)
 }
 
 /// The counts, and where the reports are.
@@ -85,6 +90,9 @@ pub(super) fn counts(
     let some = |n: usize, tone: Tone| (n > 0).then_some(tone);
     row("Total:", &summary.total.to_string(), None);
     row("Passed:", &summary.passed.to_string(), some(summary.passed, Tone::Good));
+    if summary.flaky > 0 {
+        row("  Flaky:", &summary.flaky.to_string(), Some(Tone::Skipped));
+    }
     row("Failed:", &summary.failed.to_string(), some(summary.failed, Tone::Bad));
     for (name, n) in [("Errors:", summary.errors), ("Timeouts:", summary.timeouts)] {
         if n > 0 {
@@ -92,7 +100,15 @@ pub(super) fn counts(
         }
     }
     if summary.skipped > 0 {
-        row("Skipped:", &summary.skipped.to_string(), Some(Tone::Skipped));
+        let (words, tone) = match summary.fail_on_skip && summary.unasked_skips > 0 {
+            true => {
+                let fail = if summary.unasked_skips == 1 { "fails" } else { "fail" };
+                let counted = summary.unasked_skips;
+                (format!("{} ({counted} {fail} the run: --fail-on-skip)", summary.skipped), Tone::Bad)
+            }
+            false => (summary.skipped.to_string(), Tone::Skipped),
+        };
+        row("Skipped:", &words, Some(tone));
     }
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), |rate| format!("{rate:.1}%"));
     row("Pass Rate:", &rate, None);
@@ -133,13 +149,15 @@ pub(super) fn suggestion(look: &Look, words: &str) -> String {
 
 /// The last word.
 pub(super) fn verdict(look: &Look, summary: &Summary) -> String {
-    let (words, tone) = match summary {
-        Summary { failed: 1.., interrupted: false, .. } => ("❌ TESTS FAILED".to_string(), Tone::Bad),
-        Summary { failed: 1.., .. } => ("❌ TESTS FAILED, INTERRUPTED".to_string(), Tone::Bad),
-        Summary { interrupted: true, .. } => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),
-        Summary { passed: 0, .. } => ("⚠ NO TEST RAN".to_string(), Tone::Skipped),
-        Summary { skipped: 0, .. } => ("✨ ALL TESTS PASSED ✨".to_string(), Tone::Good),
-        Summary { skipped, .. } => (format!("✨ ALL TESTS PASSED ✨ ({} skipped)", skipped), Tone::Good),
+    let (words, tone) = match (summary.has_failed(), summary.interrupted) {
+        (true, false) => ("❌ TESTS FAILED".to_string(), Tone::Bad),
+        (true, true) => ("❌ TESTS FAILED, INTERRUPTED".to_string(), Tone::Bad),
+        (false, true) => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),
+        (false, false) => match summary {
+            Summary { passed: 0, .. } => ("⚠ NO TEST RAN".to_string(), Tone::Skipped),
+            Summary { skipped: 0, .. } => ("✨ ALL TESTS PASSED ✨".to_string(), Tone::Good),
+            Summary { skipped, .. } => (format!("✨ ALL TESTS PASSED ✨ ({skipped} skipped)"), Tone::Good),
+        },
     };
     closing(look, tone, &words)
 }

@@ -1,0 +1,60 @@
+//! The cases of a run, as it asks for them.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use hotseat_document::Diagnostic;
+use tokio::sync::mpsc;
+
+use super::plan::{Plan, Selected};
+use crate::config::Project;
+
+/// How many cases are read ahead of those that have begun.
+const AHEAD: usize = 256;
+
+type Read = Result<Selected, Vec<Diagnostic>>;
+
+/// The cases of a run.
+pub(super) enum Cases {
+    /// They were kept when the plan was made.
+    Kept(std::vec::IntoIter<Selected>),
+    /// They are read by a thread of its own, so that conversations do not wait for files. It waits when it is ahead
+    /// by enough, and ends when nobody wants cases any more.
+    Read(mpsc::Receiver<Read>, Option<JoinHandle<()>>),
+}
+
+impl Cases {
+    pub(super) fn of(plan: &Arc<Plan>, project: &Arc<Project>) -> Cases {
+        if let Some(kept) = plan.kept() {
+            let kept: Vec<Selected> = kept.to_vec();
+            return Cases::Kept(kept.into_iter());
+        }
+        let (plan, project) = (plan.clone(), project.clone());
+        let (send, received) = mpsc::channel(AHEAD);
+        let thread = thread::spawn(move || {
+            for case in plan.cases(&project) {
+                if send.blocking_send(case).is_err() {
+                    break;
+                }
+            }
+        });
+        Cases::Read(received, Some(thread))
+    }
+
+    /// The next one. Nothing is lost when this is dropped before it is done.
+    pub(super) async fn next(&mut self) -> Option<Read> {
+        match self {
+            Cases::Kept(kept) => kept.next().map(Ok),
+            Cases::Read(received, thread) => {
+                let next = received.recv().await;
+                // A thread that broke off must not look like the end of the cases.
+                if next.is_none()
+                    && let Some(Err(panic)) = thread.take().map(JoinHandle::join)
+                {
+                    std::panic::resume_unwind(panic);
+                }
+                next
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! How steady a case is that was run several times.
+
+use std::time::Duration;
+
+use hotseat_trace::{Fault, Status};
+use serde_json::Value;
+
+use super::attempt::Attempt;
+use crate::checks::{equal, whole_json};
+
+/// A part of the runs of a case: more than none, at most all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PassRate(f64);
+
+/// What the runs of a case have in common. Runs that were never begun are counted nowhere but in `not_run`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stability {
+    /// How many runs were made.
+    pub runs: usize,
+    /// How many of them passed.
+    pub passed: usize,
+    /// How many failed, for whatever reason.
+    pub failed: usize,
+    /// How many were skipped, for nobody answered the agent.
+    pub skipped: usize,
+    /// How many of those that failed say nothing about the agent: a helper or the machine is to blame.
+    pub invalid: usize,
+    /// How many were asked for and never begun.
+    pub not_run: usize,
+    /// Of all pairs of runs in which the agent answered, the part that answered the same; none with fewer than two.
+    pub consistency: Option<f64>,
+    /// How long a run took on average.
+    pub average: Duration,
+    /// How long the shortest took.
+    pub shortest: Duration,
+    /// How long the longest took.
+    pub longest: Duration,
+    /// By how much they differ: the standard deviation of all of them, which are no sample.
+    pub deviation: Duration,
+}
+
+/// How steady a case is, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Every run passed.
+    Stable,
+    /// At least four of five did.
+    MostlyStable,
+    /// At least one of two did.
+    Unstable,
+    /// Fewer did.
+    HighlyUnstable,
+}
+
+impl PassRate {
+    /// All runs.
+    pub const ALL: PassRate = PassRate(1.0);
+
+    /// A part; none where it is not more than 0 and at most 1.
+    pub fn new(part: f64) -> Option<PassRate> {
+        (part > 0.0 && part <= 1.0).then_some(PassRate(part))
+    }
+
+    /// The part, as a number from 0 to 1.
+    pub fn part(self) -> f64 {
+        self.0
+    }
+
+    /// How many runs of so many have to pass.
+    pub fn of(self, runs: usize) -> usize {
+        // What is a whole number but for the last bit of a float is that number.
+        (runs as f64 * self.0 - 1e-9).ceil() as usize
+    }
+}
+
+impl Stability {
+    /// What the runs that were made have in common, of so many that were asked for.
+    pub fn of(attempts: &[Attempt], asked: usize) -> Stability {
+        let count = |status| attempts.iter().filter(|attempt| attempt.verdict.status == status).count();
+        let took = || attempts.iter().map(|attempt| attempt.duration);
+        let runs = attempts.len();
+        let average = took().map(|took| took.as_secs_f64()).sum::<f64>() / runs.max(1) as f64;
+        let variance = took().map(|took| (took.as_secs_f64() - average).powi(2)).sum::<f64>();
+        let answers: Vec<Answers> = attempts.iter().filter_map(Answers::of).collect();
+        Stability {
+            runs,
+            passed: count(Status::Passed),
+            failed: count(Status::Failed),
+            skipped: count(Status::Skipped),
+            invalid: attempts.iter().filter(|attempt| is_invalid(attempt)).count(),
+            not_run: asked.saturating_sub(runs),
+            consistency: agreement(&answers),
+            average: Duration::from_secs_f64(average),
+            shortest: took().min().unwrap_or_default(),
+            longest: took().max().unwrap_or_default(),
+            deviation: Duration::from_secs_f64((variance / runs.max(1) as f64).sqrt()),
+        }
+    }
+
+    /// The part of the runs that passed, from 0 to 1.
+    pub fn pass_rate(&self) -> f64 {
+        self.passed as f64 / self.runs.max(1) as f64
+    }
+
+    /// Whether every run passed; not known where none failed and not all were made.
+    pub fn is_stable(&self) -> Option<bool> {
+        match (self.passed == self.runs, self.not_run) {
+            (false, _) => Some(false),
+            (true, 0) => Some(true),
+            (true, _) => None,
+        }
+    }
+
+    /// How steady it is, in a word; none where not all runs were made.
+    pub fn class(&self) -> Option<Class> {
+        let percent = (self.passed * 100).checked_div(self.runs)?;
+        (self.not_run == 0).then_some(match percent {
+            100.. => Class::Stable,
+            80.. => Class::MostlyStable,
+            50.. => Class::Unstable,
+            _ => Class::HighlyUnstable,
+        })
+    }
+}
+
+impl Class {
+    /// The name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Stable => "stable",
+            Class::MostlyStable => "mostly_stable",
+            Class::Unstable => "unstable",
+            Class::HighlyUnstable => "highly_unstable",
+        }
+    }
+}
+
+/// Whether an attempt failed by the fault of somebody who is not tested.
+fn is_invalid(attempt: &Attempt) -> bool {
+    match attempt.verdict.failure.as_ref().map(|failure| failure.fault) {
+        Some(Fault::Infrastructure | Fault::Simulator | Fault::Judge) => true,
+        Some(Fault::Agent | Fault::Test) | None => false,
+    }
+}
+
+/// What an agent answered in a conversation, turn by turn.
+struct Answers(Vec<Answer>);
+
+/// An answer as it is compared: JSON by its value, words whatever the blanks between them.
+enum Answer {
+    None,
+    Json(Value),
+    Words(String),
+}
+
+impl Answers {
+    /// None of an attempt in which nothing was answered.
+    fn of(attempt: &Attempt) -> Option<Answers> {
+        let turns = &attempt.conversation.turns;
+        let any = turns.iter().any(|turn| turn.answer().is_some());
+        any.then(|| Answers(turns.iter().map(|turn| Answer::of(turn.answer())).collect()))
+    }
+
+    fn agree(&self, other: &Answers) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| a.agrees(b))
+    }
+}
+
+impl Answer {
+    fn of(text: Option<&str>) -> Answer {
+        let Some(text) = text else { return Answer::None };
+        match whole_json(text) {
+            Some(value) => Answer::Json(value),
+            None => Answer::Words(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        }
+    }
+
+    fn agrees(&self, other: &Answer) -> bool {
+        match (self, other) {
+            (Answer::None, Answer::None) => true,
+            (Answer::Json(a), Answer::Json(b)) => equal(a, b),
+            (Answer::Words(a), Answer::Words(b)) => a == b,
+            (Answer::None | Answer::Json(_) | Answer::Words(_), _) => false,
+        }
+    }
+}
+
+/// The part of all pairs that agree.
+fn agreement(all: &[Answers]) -> Option<f64> {
+    let pairs = |n: usize| n * n.saturating_sub(1) / 2;
+    // Those that agree with one another are counted together: comparing each with each would take long for many.
+    let mut groups: Vec<(&Answers, usize)> = Vec::new();
+    for answers in all {
+        match groups.iter_mut().find(|(first, _)| first.agree(answers)) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((answers, 1)),
+        }
+    }
+    let agreeing: usize = groups.iter().map(|(_, count)| pairs(*count)).sum();
+    (all.len() > 1).then(|| agreeing as f64 / pairs(all.len()) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(passed: usize, runs: usize) -> Stability {
+        Stability { passed, runs, ..Stability::of(&[], 0) }
+    }
+
+    #[test]
+    fn classes_begin_where_the_documents_say() {
+        for (passed, runs, class) in [
+            (10, 10, "stable"),
+            (99, 100, "mostly_stable"),
+            (199, 200, "mostly_stable"),
+            (8, 10, "mostly_stable"),
+            (79, 100, "unstable"),
+            (7, 10, "unstable"),
+            (1, 2, "unstable"),
+            (49, 100, "highly_unstable"),
+            (0, 1, "highly_unstable"),
+        ] {
+            assert_eq!(of(passed, runs).class().map(Class::name), Some(class), "{passed} of {runs}");
+        }
+    }
+
+    #[test]
+    fn a_case_of_which_not_all_runs_were_made_is_not_known_to_be_stable() {
+        let cut_short = |passed, runs| Stability { not_run: 1, ..of(passed, runs) };
+        assert_eq!((cut_short(2, 2).is_stable(), cut_short(2, 2).class()), (None, None));
+        assert_eq!((cut_short(1, 2).is_stable(), cut_short(1, 2).class()), (Some(false), None));
+        assert_eq!((of(2, 2).is_stable(), of(1, 2).is_stable()), (Some(true), Some(false)));
+    }
+
+    #[test]
+    fn a_rate_is_a_number_of_runs() {
+        for (part, runs, needed) in
+            [(1.0, 3, 3), (0.8, 5, 4), (0.7, 10, 7), (0.1, 30, 3), (0.5, 3, 2), (0.01, 3, 1), (0.29, 100, 29)]
+        {
+            let rate = PassRate::new(part).expect("a part");
+            assert_eq!(rate.of(runs), needed, "{part} of {runs}");
+        }
+        for part in [0.0, -0.1, 1.1, f64::NAN] {
+            assert_eq!(PassRate::new(part), None, "{part}");
+        }
+    }
+
+    #[test]
+    fn agreement_is_counted_over_pairs() {
+        let answers = |texts: &[&str]| {
+            Answers(
+                texts.iter().map(|text| Answer::of(Some(text).filter(|t| !t.is_empty()).copied())).collect(),
+            )
+        };
+        let of = |all: &[&[&str]]| agreement(&all.iter().map(|texts| answers(texts)).collect::<Vec<_>>());
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[&["a"]]), None);
+        assert_eq!(of(&[&["a"], &["a"]]), Some(1.0));
+        assert_eq!(of(&[&["a"], &["b"]]), Some(0.0));
+        assert_eq!(of(&[&["a"], &["b"], &["a"]]), Some(1.0 / 3.0));
+        assert_eq!(of(&[&["a"], &["a"], &["b"], &["b"]]), Some(2.0 / 6.0));
+        assert_eq!(of(&[&["a  b\n"], &["a b"]]), Some(1.0), "blanks do not matter");
+        assert_eq!(of(&[&["A"], &["a"]]), Some(0.0));
+        assert_eq!(of(&[&[r#"{"a":1,"b":2}"#], &[r#"{"b": 2.0, "a": 1}"#]]), Some(1.0), "JSON by its value");
+        assert_eq!(of(&[&["a", "b"], &["a"]]), Some(0.0), "a turn less");
+        assert_eq!(of(&[&["a", ""], &["a", "b"]]), Some(0.0), "a turn without an answer");
+    }
+}

@@ -1,0 +1,116 @@
+//! What a run came to, in numbers.
+
+use std::time::Duration;
+
+use hotseat_trace::{FailureKind, Millis, Status};
+
+use super::outcome::Outcome;
+
+/// What a run came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// How many cases were selected.
+    pub total: usize,
+    /// How many passed.
+    pub passed: usize,
+    /// How many of those that passed did so only when they were tried again.
+    pub flaky: usize,
+    /// How many failed, for whatever reason.
+    pub failed: usize,
+    /// How many were not run.
+    pub skipped: usize,
+    /// How many of those are skipped although they do not say so themselves.
+    pub unasked_skips: usize,
+    /// Whether such skips make the run fail.
+    pub fail_on_skip: bool,
+    /// How many of those that failed did so for another reason than a check or a time limit.
+    pub errors: usize,
+    /// How many of those that failed did so at a time limit.
+    pub timeouts: usize,
+    /// How many of those that failed never reached the agent.
+    pub unreachable: usize,
+    /// What the runs of all cases came to, where each has several.
+    pub repeats: Option<Repeats>,
+    /// Whether the run was ended from outside.
+    pub interrupted: bool,
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended.
+    pub ended_at: Millis,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What the runs of all cases came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Repeats {
+    /// How many runs each case has.
+    pub runs_per_case: usize,
+    /// How many were made.
+    pub total: usize,
+    /// How many of them passed.
+    pub passed: usize,
+    /// How many of them failed and say nothing about the agent.
+    pub invalid: usize,
+    /// How many cases passed in each of their runs.
+    pub stable_cases: usize,
+    /// How many did not.
+    pub unstable_cases: usize,
+}
+
+impl Repeats {
+    /// The part of the runs that passed, from 0 to 1; none where none was made.
+    pub fn pass_rate(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.passed as f64 / self.total as f64)
+    }
+}
+
+impl Summary {
+    /// Counts a case that has ended.
+    pub(super) fn count(&mut self, outcome: &Outcome) {
+        self.total += 1;
+        match outcome.verdict.status {
+            Status::Passed => self.passed += 1,
+            Status::Skipped => {
+                self.skipped += 1;
+                self.unasked_skips += usize::from(outcome.selected.case.skip.is_none());
+            }
+            Status::Failed => self.failed += 1,
+        }
+        self.flaky += usize::from(outcome.is_flaky());
+        match outcome.verdict.failure.as_ref().map(|failure| failure.kind) {
+            None | Some(FailureKind::Assertion) => {}
+            Some(FailureKind::Timeout) => self.timeouts += 1,
+            Some(kind) => {
+                self.errors += 1;
+                self.unreachable += usize::from(kind == FailureKind::Unreachable);
+            }
+        }
+        if let (Some(repeats), Some(stability)) = (&mut self.repeats, &outcome.stability) {
+            repeats.total += stability.runs;
+            repeats.passed += stability.passed;
+            repeats.invalid += stability.invalid;
+            match stability.is_stable() {
+                Some(true) => repeats.stable_cases += 1,
+                Some(false) => repeats.unstable_cases += 1,
+                None => {}
+            }
+        }
+    }
+
+    /// How many percent of the cases that ran passed; none where none ran.
+    pub fn pass_rate(&self) -> Option<f64> {
+        let ran = self.passed + self.failed;
+        (ran > 0).then(|| self.passed as f64 * 100.0 / ran as f64)
+    }
+
+    /// Whether some case has failed, or was skipped where that counts as much.
+    pub fn has_failed(&self) -> bool {
+        self.failed > 0 || (self.fail_on_skip && self.unasked_skips > 0)
+    }
+
+    /// Whether the agent was never reached although somebody tried: then the run says nothing about it.
+    pub fn never_reached(&self) -> bool {
+        self.unreachable > 0 && self.unreachable == self.failed && self.passed == 0
+    }
+}
