@@ -173,8 +173,8 @@ fn generators_that_give_no_cases_end_the_run() {
         ("agents:gone", 3, "agents:gone made no cases up"),
         ("agents:wrong", 2, "did you mean `assert`?"),
         ("agents:nameless", 2, "neither `name` nor `id`"),
-        ("agents:nobody", 3, "no agent is called `nobody`"),
-        ("connectors:none", 3, "none"),
+        ("agents:nobody", 2, "no agent is called `nobody`"),
+        ("connectors:none", 2, "none"),
     ] {
         let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
         ran(&output, code);

@@ -71,7 +71,10 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
     }
     let project = Arc::new(open(&args.select, calling, args.simulator.as_ref(), world)?);
     let http = Arc::new(Http::default());
-    let given = input.as_ref().map(|input| input.suites(&args.select, &project, &http, world));
+    if let Some(input) = &input {
+        input.check(&args.select, &project).map_err(|wrong| world.refuse(wrong))?;
+    }
+    let given = input.as_ref().map(|input| input.suites(&project, &http, world));
     let given = given.transpose().map_err(|wrong| {
         world.complain(wrong);
         Exit::Broken

@@ -50,9 +50,10 @@ fn the_older_forms_mean_the_same() {
         let text = sample(path);
         let cases: Vec<&str> = text.lines().filter(|line| line.starts_with('{')).collect();
         assert_eq!(cases.len(), 2);
-        let house = cases.iter().enumerate().fold(House::open(), |house, (number, case)| {
-            house.with(&format!("{number}.jsonl"), case)
-        });
+        let house = cases
+            .iter()
+            .enumerate()
+            .fold(House::open(), |house, (number, case)| house.with(&format!("{number}.jsonl"), case));
         let [one, other] = [0, 1].map(|number| house.everywhere(&format!("{number}.jsonl"), &[]));
         one.all_passed();
         let members = ["input", "output", "assertions"];
@@ -75,11 +76,7 @@ fn the_expense_flow() {
         turns(&tested, &["input", "input_source", "awaiting_reason"]),
         [
             json!(["I want to submit an expense report", "static", "content_is_question"]),
-            json!([
-                "Business travel to Beijing, flight $2000, hotel $1500",
-                "static",
-                "content_is_question"
-            ]),
+            json!(["Business travel to Beijing, flight $2000, hotel $1500", "static", "content_is_question"]),
             json!(["Yes, confirm", "static", "completed"]),
         ]
     );
@@ -174,7 +171,15 @@ fn scripts_are_refused() {
         let house = House::open().with("script.jsonl", &asserting(path));
         for door in DOORS {
             let output = house
-                .command(&["test", "--config", &format!("{door}.yaml"), "-i", "tests/script.jsonl", "-o", "out.json"])
+                .command(&[
+                    "test",
+                    "--config",
+                    &format!("{door}.yaml"),
+                    "-i",
+                    "tests/script.jsonl",
+                    "-o",
+                    "out.json",
+                ])
                 .run();
             assert_eq!(output.code, 2, "{output}");
             assert!(output.stderr.contains("tests/script.jsonl:1:"), "{output}");
@@ -188,7 +193,8 @@ fn scripts_are_refused() {
 #[test]
 fn a_declaration() {
     let answer = sample("documents/multi-turn/declared.json");
-    let case = json!({"id": "declared", "turns": [{"input": format!("say: {answer}")}], "type": "multi_turn"});
+    let case =
+        json!({"id": "declared", "turns": [{"input": format!("say: {answer}")}], "type": "multi_turn"});
     let tested = House::open().with("declared.jsonl", &case.to_string()).everywhere("declared.jsonl", &[]);
     assert_eq!(turns(&tested, &["awaiting_input", "awaiting_reason"]), [json!([true, "agent_declared"])]);
     assert_eq!(tested.case("declared")["status"], "skipped");

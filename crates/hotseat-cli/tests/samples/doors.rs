@@ -119,8 +119,17 @@ pub fn came_to(tested: &Tested) -> Vec<Value> {
         let turns: Vec<Value> = list(&result["turns"]).into_iter().map(turn).collect();
         let mut kept = json!({"turns": turns});
         for key in [
-            "id", "name", "status", "error", "error_kind", "skip_reason", "assertion_errors", "output",
-            "total_turns", "checkpoints", "final_assertions",
+            "id",
+            "name",
+            "status",
+            "error",
+            "error_kind",
+            "skip_reason",
+            "assertion_errors",
+            "output",
+            "total_turns",
+            "checkpoints",
+            "final_assertions",
         ] {
             kept[key] = result[key].clone();
         }

@@ -64,8 +64,12 @@ fn a_person_goes_on() {
             .run();
         assert_eq!(output.code, 0, "{output}");
         let report: Value = serde_json::from_str(&house.project.workspace.read(&report)).unwrap();
-        let sources: Vec<&Value> =
-            report["results"][0]["turns"].as_array().unwrap().iter().map(|turn| &turn["input_source"]).collect();
+        let sources: Vec<&Value> = report["results"][0]["turns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|turn| &turn["input_source"])
+            .collect();
         assert_eq!(sources, ["static", "interactive", "interactive"], "{door}");
     }
 }
@@ -77,7 +81,9 @@ fn signs_of_waiting() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|case| json!([case["id"], case["turns"][0]["awaiting_input"], case["turns"][0]["awaiting_reason"]]))
+        .map(|case| {
+            json!([case["id"], case["turns"][0]["awaiting_input"], case["turns"][0]["awaiting_reason"]])
+        })
         .collect();
     assert_eq!(
         reasons,
@@ -164,7 +170,12 @@ fn errors() {
             outcome("standard agent error", "failed", json!(out_of_order), json!("agent_error")),
             outcome("standard assertion failed", "failed", Value::Null, json!("assertion")),
             outcome("all checkpoints reached", "passed", Value::Null, Value::Null),
-            outcome("checkpoints missing", "failed", json!("missing checkpoints: a, b"), json!("missing_checkpoints")),
+            outcome(
+                "checkpoints missing",
+                "failed",
+                json!("missing checkpoints: a, b"),
+                json!("missing_checkpoints")
+            ),
             outcome(
                 "dynamic max turns",
                 "failed",
@@ -203,6 +214,9 @@ fn errors() {
     let skipped = tested.case("skipped due to missing input");
     assert!(skipped["skip_reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{skipped:#}");
     // The tables count a timeout and an error of the agent as failures.
-    assert_eq!(tested.count("failed") + tested.count("passed") + tested.count("skipped"), tested.count("total"));
+    assert_eq!(
+        tested.count("failed") + tested.count("passed") + tested.count("skipped"),
+        tested.count("total")
+    );
     assert_eq!(tested.output.code, 1);
 }
