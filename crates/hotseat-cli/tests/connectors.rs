@@ -172,10 +172,16 @@ fn other_options_have_no_place_at_an_embedded_agent() {
         project().file("a.test.json", &case.to_string()).hotseat(&["test"])
     };
     for (options, words) in [
-        (json!({"mode": "chat", "metadata": {"a": 1}}), "gives `options.mode`, which its agent is never told"),
+        (
+            json!({"mode": "chat", "metadata": {"a": 1}}),
+            "gives `options.mode`, which its agent is never told",
+        ),
         (json!({"mode": "chat"}), "an embedded agent is told `connector` and `metadata`"),
         (json!({"skip": "all"}), "gives `options.skip`, which its agent is never told"),
-        (json!({"skip": {"history": false}}), "gives `options.skip.history: false`, and an embedded agent cannot"),
+        (
+            json!({"skip": {"history": false}}),
+            "gives `options.skip.history: false`, and an embedded agent cannot",
+        ),
         (json!({"skip": {"history": true, "trace": true}}), "gives `options.skip.trace: true`"),
         (json!({"skip": {"output": true}}), "gives `options.skip.output: true`"),
     ] {

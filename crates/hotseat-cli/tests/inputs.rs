@@ -172,14 +172,15 @@ fn generators_that_give_no_cases_end_the_run() {
         ("agents:gone", 3, "agents:gone made no cases up"),
         ("agents:wrong", 2, "did you mean `assert`?"),
         ("agents:nameless", 2, "neither `name` nor `id`"),
-        ("agents:nobody", 3, "no agent is called `nobody`"),
-        ("connectors:none", 3, "none"),
+        ("agents:nobody", 2, "no agent is called `nobody`"),
+        ("connectors:none", 2, "none"),
     ] {
         let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
         ran(&output, code);
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     let without = project.hotseat(&["test", "-i", "agents:prose"]);
+    ran(&without, 2);
     assert!(without.stderr.contains("nobody says which agent the cases are for"), "{without}");
     assert_eq!((agent.requests().len(), prose.requests().len()), (0, 1));
 }

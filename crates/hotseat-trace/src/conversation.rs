@@ -529,4 +529,3 @@ fn finish_reason(stop: &Arc<str>) -> Arc<str> {
         _ => stop.clone(),
     }
 }
-

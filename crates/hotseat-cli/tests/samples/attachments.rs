@@ -35,7 +35,8 @@ fn pictures_arrive_behind_the_doors_that_carry_them() {
     let ag_ui = FakeAgent::start(|request: &Request| -> Reply {
         Run::of(request).started().text(seen(request)).finished().into()
     });
-    let openai = FakeAgent::start(|request: &Request| Completion::new().text(seen(request)).finish("stop").streamed());
+    let openai =
+        FakeAgent::start(|request: &Request| Completion::new().text(seen(request)).finish("stop").streamed());
     let program = format!(
         "while read -r line; do case \"$line\" in *{ENCODED}*) said='The amount is 12 euros.';; *) said='I see nothing.';; esac; \
          printf '{{\"type\": \"text\", \"text\": \"%s\"}}\\n{{\"type\": \"done\"}}\\n' \"$said\"; done"
@@ -68,7 +69,10 @@ fn an_agent_of_words_is_not_shown_pictures() {
             let failed = &tested.report["results"][0];
             assert_eq!(failed["error_kind"], "agent_error", "{door}: {failed:#}");
             let words = failed["error"].as_str().unwrap();
-            assert!(words.contains("text only") || words.contains("words only") || words.contains("400"), "{door}: {words}");
+            assert!(
+                words.contains("text only") || words.contains("words only") || words.contains("400"),
+                "{door}: {words}"
+            );
         }
     }
 }

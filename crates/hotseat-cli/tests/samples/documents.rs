@@ -50,20 +50,23 @@ fn the_older_forms_mean_the_same() {
         let text = sample(path);
         let cases: Vec<&str> = text.lines().filter(|line| line.starts_with('{')).collect();
         assert_eq!(cases.len(), 2);
-        let house = cases.iter().enumerate().fold(House::open(), |house, (number, case)| {
-            house.with(&format!("{number}.jsonl"), case)
-        });
+        let house = cases
+            .iter()
+            .enumerate()
+            .fold(House::open(), |house, (number, case)| house.with(&format!("{number}.jsonl"), case));
         let [one, other] = [0, 1].map(|number| house.everywhere(&format!("{number}.jsonl"), &[]));
         one.all_passed();
-        let members = ["input", "output", "assertions"];
-        let without_places = |tested: &Tested| {
-            let mut turns = turns(tested, &members);
-            for check in turns.iter_mut().flat_map(|turn| turn[2].as_array_mut().unwrap()) {
-                check.as_object_mut().unwrap().retain(|key, _| !["file", "line", "column"].contains(&&**key));
-            }
-            turns
+        // What is asserted of the case, and what of its only turn.
+        let asserted = |tested: &Tested| -> Vec<Value> {
+            let result = &tested.report["results"][0];
+            let checks = [&result["assertions"], &result["turns"][0]["assertions"]];
+            let checks = checks.into_iter().filter_map(Value::as_array).flatten();
+            checks.map(|check| json!([check["expected"], check["actual"], check["passed"]])).collect()
         };
-        assert_eq!(without_places(&one), without_places(&other));
+        assert_eq!(asserted(&one).len(), 1);
+        assert_eq!(asserted(&one), asserted(&other));
+        let members = ["input", "output", "status"];
+        assert_eq!(turns(&one, &members), turns(&other, &members));
     }
 }
 
@@ -75,11 +78,7 @@ fn the_expense_flow() {
         turns(&tested, &["input", "input_source", "awaiting_reason"]),
         [
             json!(["I want to submit an expense report", "static", "content_is_question"]),
-            json!([
-                "Business travel to Beijing, flight $2000, hotel $1500",
-                "static",
-                "content_is_question"
-            ]),
+            json!(["Business travel to Beijing, flight $2000, hotel $1500", "static", "content_is_question"]),
             json!(["Yes, confirm", "static", "completed"]),
         ]
     );
@@ -174,7 +173,15 @@ fn scripts_are_refused() {
         let house = House::open().with("script.jsonl", &asserting(path));
         for door in DOORS {
             let output = house
-                .command(&["test", "--config", &format!("{door}.yaml"), "-i", "tests/script.jsonl", "-o", "out.json"])
+                .command(&[
+                    "test",
+                    "--config",
+                    &format!("{door}.yaml"),
+                    "-i",
+                    "tests/script.jsonl",
+                    "-o",
+                    "out.json",
+                ])
                 .run();
             assert_eq!(output.code, 2, "{output}");
             assert!(output.stderr.contains("tests/script.jsonl:1:"), "{output}");
@@ -188,8 +195,12 @@ fn scripts_are_refused() {
 #[test]
 fn a_declaration() {
     let answer = sample("documents/multi-turn/declared.json");
-    let case = json!({"id": "declared", "turns": [{"input": format!("say: {answer}")}], "type": "multi_turn"});
+    let case =
+        json!({"id": "declared", "turns": [{"input": format!("say: {answer}")}], "type": "multi_turn"});
     let tested = House::open().with("declared.jsonl", &case.to_string()).everywhere("declared.jsonl", &[]);
-    assert_eq!(turns(&tested, &["awaiting_input", "awaiting_reason"]), [json!([true, "agent_declared"])]);
+    assert_eq!(
+        turns(&tested, &["status", "awaiting_input", "awaiting_reason"]),
+        [json!(["passed", true, "agent_declared"]), json!(["skipped", null, null])]
+    );
     assert_eq!(tested.case("declared")["status"], "skipped");
 }

@@ -102,7 +102,11 @@ pub fn came_to(tested: &Tested) -> Vec<Value> {
     let turn = |turn: Value| {
         let calls: Vec<Value> = list(&turn["tool_calls"])
             .iter()
-            .map(|call| json!([call["name"], call["args"], call["result"], call["error"]]))
+            .map(|call| {
+                // Not every protocol tells that a tool failed; what it said is told by all.
+                let said = if call["result"].is_null() { &call["error"] } else { &call["result"] };
+                json!([call["name"], call["args"], said])
+            })
             .collect();
         let asserted: Vec<Value> = list(&turn["assertions"])
             .iter()
@@ -119,8 +123,17 @@ pub fn came_to(tested: &Tested) -> Vec<Value> {
         let turns: Vec<Value> = list(&result["turns"]).into_iter().map(turn).collect();
         let mut kept = json!({"turns": turns});
         for key in [
-            "id", "name", "status", "error", "error_kind", "skip_reason", "assertion_errors", "output",
-            "total_turns", "checkpoints", "final_assertions",
+            "id",
+            "name",
+            "status",
+            "error",
+            "error_kind",
+            "skip_reason",
+            "assertion_errors",
+            "output",
+            "total_turns",
+            "checkpoints",
+            "final_assertions",
         ] {
             kept[key] = result[key].clone();
         }

@@ -136,7 +136,9 @@ async fn turn(
         }
     };
     if !message.attachments.is_empty() {
-        return Err(Refusal::bad("attachments", "the agent reads words only, and something is attached").into());
+        return Err(
+            Refusal::bad("attachments", "the agent reads words only, and something is attached").into()
+        );
     }
     let id = message.conversation_id.as_deref().map_or_else(|| fresh.clone(), ConversationId::from);
     let handle = agent.conversation(&id).await?;
@@ -249,7 +251,8 @@ async fn tell(mut talk: Talk, handle: &Handle, output: &mut dyn Write) -> Result
                 Told::Withdrawn { message } if message == coming.message => coming.text.clear(),
                 Told::Withdrawn { .. } => {
                     talk.give_up("a part of the answer could not be taken back").await;
-                    let message = "the model's reply broke off after it was told, and its next one is another";
+                    let message =
+                        "the model's reply broke off after it was told, and its next one is another";
                     return Err(Refusal::of(super::refusal::Reason::Failed, message).into());
                 }
                 Told::Reasoning { text, .. } => coming.reasoning.push_str(&text),
@@ -259,8 +262,12 @@ async fn tell(mut talk: Talk, handle: &Handle, output: &mut dyn Write) -> Result
                 }
                 Told::Called { call, tool, arguments, speaker: Speaker::Agent, .. } => {
                     coming.say(output)?;
-                    let arguments: Value = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
-                    say(output, &json!({"type": "tool_call", "id": call, "name": tool, "arguments": arguments}))?;
+                    let arguments: Value =
+                        serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
+                    say(
+                        output,
+                        &json!({"type": "tool_call", "id": call, "name": tool, "arguments": arguments}),
+                    )?;
                 }
                 Told::Answered { call, content, failed, speaker: Speaker::Agent } => {
                     coming.say(output)?;
@@ -334,7 +341,8 @@ async fn results(
 fn end(ending: &Ending, output: &mut dyn Write) -> io::Result<()> {
     let spent = ending.spent.by_model.values();
     let (asked, replied) = spent.fold((0, 0), |(asked, replied), spent| (asked + spent.0, replied + spent.1));
-    let usage = json!({"prompt_tokens": asked, "completion_tokens": replied, "total_tokens": asked + replied});
+    let usage =
+        json!({"prompt_tokens": asked, "completion_tokens": replied, "total_tokens": asked + replied});
     say(output, &json!({"type": "usage", "usage": usage}))?;
     let mut done = json!({"type": "done"});
     if ending.stop.as_deref() == Some("max_tokens") {

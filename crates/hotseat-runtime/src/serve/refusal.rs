@@ -84,7 +84,12 @@ impl Reason {
 impl Refusal {
     /// Something that cannot be understood, or is not done here.
     pub fn bad(member: impl Into<String>, message: impl Into<String>) -> Self {
-        Refusal { reason: Reason::BadRequest, message: message.into(), member: Some(member.into()), code: None }
+        Refusal {
+            reason: Reason::BadRequest,
+            message: message.into(),
+            member: Some(member.into()),
+            code: None,
+        }
     }
 
     /// A refusal for another reason.

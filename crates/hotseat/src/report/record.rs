@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    Failure, FailureKind, Interrupt, Millis, RoleAnswered, Status, ToolCall, Turn, TurnOutcome,
+    ErrorInfo, Failure, FailureKind, Interrupt, Millis, RoleAnswered, Status, ToolCall, Turn, TurnOutcome,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use super::attempts::{AttemptRecord, RepeatsRecord, StabilityRecord};
+use super::console::passed;
 use crate::run::{Attempt, Mode, Outcome, Plan, Setting, Summary};
 use crate::session::{Checked, Identity, Reached, Waiting};
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
-pub const VERSION: &str = "1.3";
+pub const VERSION: &str = "1.4";
 
 /// On whose behalf agents were spoken to, where no case says otherwise.
 #[derive(Debug, Serialize)]
@@ -85,7 +86,7 @@ pub struct HeldRecord<'a> {
     pub started_at: String,
     pub duration_ms: f64,
     pub total_turns: usize,
-    pub turns: Vec<TurnRecord<'a>>,
+    pub turns: Vec<TurnEntry<'a>>,
     /// Checks over the whole conversation; those of a turn stand with the turn.
     pub assertions: Vec<AssertionRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -114,7 +115,17 @@ pub struct CheckpointRecord<'a> {
     pub message: Option<&'a str>,
 }
 
-/// One turn.
+/// A turn, or what is said in its place.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum TurnEntry<'a> {
+    /// It was held.
+    Held(Box<TurnRecord<'a>>),
+    /// Nobody answered the agent: the turn in which somebody should have.
+    Skipped { turn: usize, status: &'static str, skip_reason: &'a str },
+}
+
+/// One turn that was held.
 #[derive(Debug, Serialize)]
 pub struct TurnRecord<'a> {
     pub turn: usize,
@@ -132,8 +143,12 @@ pub struct TurnRecord<'a> {
     pub roles: Vec<RoleRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptRecord<'a>>,
+    /// Why it was not held to its end, in the words that case files are documented with.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Value>,
+    pub error: Option<String>,
+    /// What the agent, or whoever gave the turn up, said of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_info: Option<&'a ErrorInfo>,
     /// Whether the agent waited for the user when the turn was over, and how that showed.
     pub awaiting_input: bool,
     pub awaiting_reason: &'static str,
@@ -476,14 +491,18 @@ impl<'a> HeldRecord<'a> {
             let checks = attempt.checks.iter();
             checks.filter(move |checked| checked.turn.is_none() && checked.is_final == is_final)
         };
-        let turns: Vec<TurnRecord> =
-            attempt.conversation.turns.iter().map(|turn| TurnRecord::of(turn, &attempt.checks)).collect();
+        let held = &attempt.conversation.turns;
+        let turns = held.iter().map(|turn| TurnEntry::Held(Box::new(TurnRecord::of(turn, attempt))));
+        let skipped =
+            attempt.verdict.skip_reason.as_deref().filter(|_| !held.is_empty()).map(|skip_reason| {
+                TurnEntry::Skipped { turn: held.len() + 1, status: "skipped", skip_reason }
+            });
         HeldRecord {
             output: is_one.then(answer),
             started_at: rfc3339(attempt.started_at),
             duration_ms: ms(attempt.duration),
-            total_turns: turns.len(),
-            turns,
+            total_turns: held.len(),
+            turns: turns.chain(skipped).collect(),
             assertions: whole(false).map(AssertionRecord::of).collect(),
             final_assertions: whole(true).map(AssertionRecord::of).collect(),
             assertion_errors: errors(attempt.checks.iter()),
@@ -494,24 +513,26 @@ impl<'a> HeldRecord<'a> {
 }
 
 impl<'a> TurnRecord<'a> {
-    fn of(turn: &'a Turn, checks: &'a [Checked]) -> Self {
+    fn of(turn: &'a Turn, attempt: &'a Attempt) -> Self {
+        let checks = &attempt.checks;
         let assertions: Vec<AssertionRecord> = checks
             .iter()
             .filter(|checked| checked.turn == Some(turn.number))
             .map(AssertionRecord::of)
             .collect();
-        let error = match (&turn.outcome, &turn.run_error) {
-            (TurnOutcome::Failed(error), _) | (_, Some(error)) => serde_json::to_value(error).ok(),
+        let error_info = match (&turn.outcome, &turn.run_error) {
+            (TurnOutcome::Failed(error), _) | (_, Some(error)) => Some(error),
             (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
         };
+        let is_good = passed(turn, attempt);
+        // An error that was expected is no failure.
+        let failure = attempt.verdict.failure.as_ref().filter(|_| !is_good && error_info.is_some());
         let awaiting = Waiting::of(turn);
-        let fails = checks.iter().any(|checked| checked.turn == Some(turn.number) && checked.fails());
         TurnRecord {
             turn: turn.number,
-            status: match (&turn.outcome, !fails) {
-                (TurnOutcome::Completed, true) => "passed",
-                (TurnOutcome::Completed, false) => "failed",
-                (TurnOutcome::Failed(_), _) => "error",
+            status: match (&turn.outcome, is_good) {
+                (TurnOutcome::Completed | TurnOutcome::Failed(_), true) => "passed",
+                (TurnOutcome::Completed | TurnOutcome::Failed(_), false) => "failed",
                 (TurnOutcome::Open, _) => "unfinished",
             },
             input: turn.user.as_deref(),
@@ -526,7 +547,8 @@ impl<'a> TurnRecord<'a> {
             tool_calls: turn.tool_calls.iter().map(|call| ToolCallRecord::of(call, turn)).collect(),
             roles: turn.roles.iter().map(RoleRecord::of).collect(),
             interrupts: turn.interrupts.iter().map(InterruptRecord::of).collect(),
-            error,
+            error: failure.map(|failure| documented(failure, attempt)),
+            error_info,
             awaiting_input: awaiting.is_awaiting(),
             awaiting_reason: awaiting.reason(),
             assertions,

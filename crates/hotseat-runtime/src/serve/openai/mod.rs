@@ -228,7 +228,12 @@ impl Chat {
                     ..
                 } => {
                     if let Some(shown) = &mut self.shown {
-                        pieces.push(Piece::Called { index: shown.len(), call: call.clone(), tool, arguments });
+                        pieces.push(Piece::Called {
+                            index: shown.len(),
+                            call: call.clone(),
+                            tool,
+                            arguments,
+                        });
                         shown.push(call);
                     }
                 }

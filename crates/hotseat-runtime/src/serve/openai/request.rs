@@ -210,7 +210,8 @@ fn refuse_what_is_not_done(written: &Written) -> Result<(), Refusal> {
         return Err(Refusal::bad("functions", "`functions` is not understood; use `tools`"));
     }
     if written.show_tools && !written.stream {
-        let message = "what the agent's own tools do is told as it happens: `show_tools` needs `stream: true`";
+        let message =
+            "what the agent's own tools do is told as it happens: `show_tools` needs `stream: true`";
         return Err(Refusal::bad("show_tools", message));
     }
     if written.logprobs {
