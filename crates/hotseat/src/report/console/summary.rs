@@ -113,10 +113,14 @@ pub(super) fn counts(
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), |rate| format!("{rate:.1}%"));
     row("Pass Rate:", &rate, None);
     let mut took = duration(summary.duration);
-    let ran = u32::try_from(summary.passed + summary.failed).unwrap_or(u32::MAX);
+    let (ran, what) = match &summary.repeats {
+        Some(repeats) => (repeats.total, "run"),
+        None => (summary.passed + summary.failed, "test"),
+    };
+    let ran = u32::try_from(ran).unwrap_or(u32::MAX);
     if setting.at_once() > 1 && ran > 1 {
         let effective = duration(summary.duration / ran);
-        let _ = write!(took, " (effective: {effective}/test with {} parallel)", setting.at_once());
+        let _ = write!(took, " (effective: {effective}/{what} with {} parallel)", setting.at_once());
     }
     row("Duration:", &took, None);
     if (setting.modes.multi_turn || setting.modes.dynamic) && totals.held > 0 {
@@ -155,8 +159,13 @@ pub(super) fn verdict(look: &Look, summary: &Summary) -> String {
         (false, true) => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),
         (false, false) => match summary {
             Summary { passed: 0, .. } => ("⚠ NO TEST RAN".to_string(), Tone::Skipped),
-            Summary { skipped: 0, .. } => ("✨ ALL TESTS PASSED ✨".to_string(), Tone::Good),
-            Summary { skipped, .. } => (format!("✨ ALL TESTS PASSED ✨ ({skipped} skipped)"), Tone::Good),
+            Summary { skipped, flaky, .. } => {
+                let notes = [(*flaky, "flaky"), (*skipped, "skipped")];
+                let notes = notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+                let notes = notes.collect::<Vec<_>>().join(", ");
+                let notes = if notes.is_empty() { notes } else { format!(" ({notes})") };
+                (format!("✨ ALL TESTS PASSED ✨{notes}"), Tone::Good)
+            }
         },
     };
     closing(look, tone, &words)
