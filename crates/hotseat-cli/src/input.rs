@@ -67,13 +67,25 @@ impl Input {
         }
     }
 
+    /// Whether it can be had: who makes cases up has to be somebody, for an agent that is named.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, select: &SelectArgs, project: &Project) -> Result<(), Diagnostics> {
+        let Input::Generated(reference, _) = self else { return Ok(()) };
+        if select.agent.is_none() {
+            let message = format!("-i {reference}: nobody says which agent the cases are for");
+            return Err(Diagnostic::new(message).help("name one of the project's agents with `-n`").into());
+        }
+        project.find_helper(reference, None).map(drop)
+    }
+
     /// The suites that it stands for; none where these are files.
     ///
     /// # Errors
     /// What keeps cases from being made up.
     pub fn suites(
         &self,
-        select: &SelectArgs,
         project: &Arc<Project>,
         http: &Arc<Http>,
         world: &World,
@@ -90,11 +102,8 @@ impl Input {
                 Some(vec![Suite::written(case.to_string(), "-i -", folder)])
             }
             Input::Generated(reference, parameters) => {
-                let Some(target) = select.agent.as_ref().and_then(|_| project.agent_of(&folder)) else {
-                    let message = format!("-i {reference}: nobody says which agent the cases are for");
-                    return Err(Diagnostic::new(message)
-                        .help("name one of the project's agents with `-n`")
-                        .into());
+                let Some(target) = project.agent_of(&folder) else {
+                    return Err(project.no_target().into());
                 };
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 let runtime = runtime.map_err(|error| Diagnostic::new(format!("cannot start: {error}")))?;

@@ -54,6 +54,16 @@ pub struct Target {
 /// What of the options of a turn an agent in this process is told; it has no use for any other.
 pub const OPTIONS: [&str; 2] = ["connector", "metadata"];
 
+/// Whether a wish of `options.skip` is fulfilled by the mere fact that the agent is in this process: its conversations are
+/// kept nowhere, and everything it does is in the trace.
+pub fn skips(what: &str, wanted: &Value) -> bool {
+    match what {
+        "history" => *wanted == Value::Bool(true),
+        "trace" => *wanted == Value::Bool(false),
+        _ => false,
+    }
+}
+
 /// A conversation with an agent in this process.
 pub struct Session {
     http: Arc<Http>,

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use hotseat_trace::Failure;
 use serde_json::{Map, Value, json};
 
-use super::attempt::{Attempt, Outside, on_behalf_of, undefined};
+use super::attempt::{Attempt, undefined};
 use super::outcome::Outcome;
+use super::outside::{Outside, on_behalf_of};
 use crate::cases::{Case, NamedHook};
 use crate::session::{Identity, run_hook};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::attempt::Outside;
+use super::outside::Outside;
 use crate::cases::Case;
 use crate::checks::{Check, Reference};
 use crate::config::{Helper, Part, Project, Wanted};

@@ -30,8 +30,15 @@ pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) ->
     out.push_str(&section(look, "Failed Tests"));
     let count = failures.count;
     let first = failures.first();
-    for failed in first {
-        let _ = writeln!(out, "{}", line(look, failed));
+    let lines: Vec<(String, String)> = first.iter().map(label_and_note).collect();
+    // Places stand below the cases where there is no room beside one of them.
+    let taken = |(label, note): &(String, String)| columns(HEAD) + columns(label) + 1 + columns(note);
+    let beside = lines.iter().all(|line| taken(line) <= look.width);
+    let between = if beside { " " } else { "\n    " };
+    for (label, note) in &lines {
+        let label = one_line(label, look.left(columns(HEAD)));
+        let (mark, note) = (look.paint(Tone::Bad, HEAD), look.paint(Tone::Quiet, note));
+        let _ = writeln!(out, "{mark}{label}{between}{note}");
     }
     if count > first.len() {
         let _ = writeln!(out, "  … and {} more", count - first.len());
@@ -40,20 +47,18 @@ pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) ->
     out
 }
 
-/// A failed case with its place, which stands below it where there is no room beside it.
-fn line(look: &Look, failed: &Failed) -> String {
+/// What stands before a failed case.
+const HEAD: &str = "  ✗ ";
+
+/// What a failed case is called; where it is written, and why it failed if no check decided that.
+fn label_and_note(failed: &Failed) -> (String, String) {
     let place = one_line(&failed.place, 4000);
     let note = match failed.kind {
         FailureKind::Assertion => format!("({place})"),
         kind => format!("({place}, {})", kind.name()),
     };
-    let head = "  ✗ ";
     let label = super::case::label(&failed.id, &failed.name, failed.named);
-    let beside = columns(head) + columns(&label) + 1 + columns(&note) <= look.width;
-    let label = one_line(&label, look.left(columns(head)));
-    let between = if beside { " " } else { "\n    " };
-    let (mark, note) = (look.paint(Tone::Bad, head), look.paint(Tone::Quiet, &note));
-    format!("{mark}{label}{between}{note}")
+    (one_line(&label, 4000), note)
 }
 
 /// The counts, and where the reports are.
