@@ -181,6 +181,7 @@ fn generators_that_give_no_cases_end_the_run() {
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     let without = project.hotseat(&["test", "-i", "agents:prose"]);
+    ran(&without, 2);
     assert!(without.stderr.contains("nobody says which agent the cases are for"), "{without}");
     assert_eq!((agent.requests().len(), prose.requests().len()), (0, 1));
 }

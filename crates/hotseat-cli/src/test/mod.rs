@@ -70,11 +70,11 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
         args.select.paths.push(path.clone());
     }
     let project = Arc::new(open(&args.select, calling, args.simulator.as_ref(), world)?);
-    let http = Arc::new(Http::default());
     if let Some(input) = &input {
-        input.check(&args.select, &project).map_err(|wrong| world.refuse(wrong))?;
+        input.check(&args.select, &project, world).map_err(|wrong| world.refuse(wrong))?;
     }
-    let given = input.as_ref().map(|input| input.suites(&project, &http, world));
+    let http = Arc::new(Http::default());
+    let given = input.as_ref().map(|input| input.suites(&args.select, &project, &http, world));
     let given = given.transpose().map_err(|wrong| {
         world.complain(wrong);
         Exit::Broken

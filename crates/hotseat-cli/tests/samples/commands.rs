@@ -63,7 +63,7 @@ fn examples_of_several_turns() {
             (0, "[G003]"),
             (2, NO_SCRIPTS),
             (0, "[G003]"),
-            (0, "G003"),
+            (0, "nothing is wrong with 3 cases"),
             (0, "SKIPPED"),
             (0, "Hint: Add more turns, use --interactive, or configure simulator"),
             (1, "FAILED"),

@@ -102,7 +102,11 @@ pub fn came_to(tested: &Tested) -> Vec<Value> {
     let turn = |turn: Value| {
         let calls: Vec<Value> = list(&turn["tool_calls"])
             .iter()
-            .map(|call| json!([call["name"], call["args"], call["result"], call["error"]]))
+            .map(|call| {
+                // Not every protocol tells that a tool failed; what it said is told by all.
+                let said = if call["result"].is_null() { &call["error"] } else { &call["result"] };
+                json!([call["name"], call["args"], said])
+            })
             .collect();
         let asserted: Vec<Value> = list(&turn["assertions"])
             .iter()

@@ -94,6 +94,8 @@ fn signs_of_waiting() {
             json!(["ask_user", true, "tool_requires_confirmation"]),
             json!(["get_user_input", true, "tool_requires_confirmation"]),
             json!(["another tool", false, "completed"]),
+            json!(["a tool that there is not", false, "completed"]),
+            json!(["a tool that fails", false, "completed"]),
             json!(["question mark", true, "content_is_question"]),
             json!(["full-width mark", true, "content_is_question"]),
             json!(["a word that asks", true, "content_is_question"]),
@@ -102,6 +104,26 @@ fn signs_of_waiting() {
             json!(["completed", false, "completed"]),
         ]
     );
+}
+
+/// A call of a tool that there is not is a call, and it fails; that a tool failed is told by the doors that have words for
+/// it: the events of AG-UI and chat completions tell what it said alone.
+#[test]
+fn calls_that_fail() {
+    let cases = ["nothing", "break"]
+        .map(|tool| json!({"id": tool, "input": format!("call {tool}"), "assertions": [{"type": "tool_result", "tool": if tool == "nothing" { "no_such_tool" } else { tool }}]}).to_string());
+    let house = House::open().with("failing.jsonl", &cases.join("\n"));
+    for door in DOORS {
+        let tested = house.held(door, "failing.jsonl", &[]);
+        let tells = ["embedded", "command"].contains(&door);
+        for (id, words) in [("nothing", "there is no tool no_such_tool"), ("break", "it is broken")] {
+            let case = tested.case(id);
+            let call = &case["turns"][0]["tool_calls"][0];
+            let said = if tells { &call["error"] } else { &call["result"] };
+            assert!(said.as_str().is_some_and(|said| said.contains(words)), "{door}: {call}");
+            assert_eq!(case["status"], if tells { "failed" } else { "passed" }, "{door}");
+        }
+    }
 }
 
 /// AG-UI has no word for why a reply ends, so there alone a reply that was cut is read as the question it looks like.
@@ -144,7 +166,7 @@ fn assertions() {
 fn errors() {
     let tested = held("errors");
     let outcome = |id: &str, status: &str, error: Value, kind: Value| json!([id, status, error, kind]);
-    let out_of_order = "agent error: the model is out of order (bad_request)";
+    let out_of_order = "agent error: the model is out of order (LLM_FAILED)";
     assert_eq!(
         cases(&tested, &["id", "status", "error", "error_kind"])
             .into_iter()
@@ -186,20 +208,24 @@ fn errors() {
             outcome(
                 "dynamic simulator error",
                 "failed",
-                json!("simulator error: it failed: nobody is there (bad_request)"),
+                json!("simulator error: nobody is there"),
                 json!("simulator_error")
             ),
             outcome(
                 "checkpoint failed",
                 "failed",
-                json!("checkpoint X failed: it failed: nobody is there (bad_request)"),
+                json!("checkpoint X failed: nobody is there"),
                 json!("judge_error")
             ),
         ]
     );
     let turn = |id: &str, number: usize| &tested.case(id)["turns"][number];
-    for id in ["agent timeout", "agent error", "assertion failed"] {
-        assert_eq!(turn(id, 0)["status"], "failed", "{id}");
+    for (id, words) in [
+        ("agent timeout", json!("timeout after 400ms")),
+        ("agent error", json!(out_of_order)),
+        ("assertion failed", Value::Null),
+    ] {
+        assert_eq!((&turn(id, 0)["status"], &turn(id, 0)["error"]), (&json!("failed"), &words), "{id}");
     }
     let skipped = tested.case("simulator error");
     assert!(skipped["skip_reason"].as_str().unwrap().starts_with("simulator error"), "{skipped:#}");

@@ -11,14 +11,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use run::{EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
-pub use turn::{AssertionRecord, CheckpointRecord, TurnRecord};
+pub use turn::{AssertionRecord, CheckpointRecord, TurnEntry, TurnRecord};
 
 use super::attempts::{AttemptRecord, StabilityRecord};
 use crate::run::{Attempt, Mode, Outcome, Setting};
 use turn::errors;
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
-pub const VERSION: &str = "1.3";
+pub const VERSION: &str = "1.4";
 
 /// One result.
 #[derive(Debug, Serialize)]
@@ -73,7 +73,7 @@ pub struct HeldRecord<'a> {
     pub started_at: String,
     pub duration_ms: f64,
     pub total_turns: usize,
-    pub turns: Vec<TurnRecord<'a>>,
+    pub turns: Vec<TurnEntry<'a>>,
     /// Checks over the whole conversation; those of a turn stand with the turn.
     pub assertions: Vec<AssertionRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -147,14 +147,18 @@ impl<'a> HeldRecord<'a> {
             let checks = attempt.checks.iter();
             checks.filter(move |checked| checked.turn.is_none() && checked.is_final == is_final)
         };
-        let turns: Vec<TurnRecord> =
-            attempt.conversation.turns.iter().map(|turn| TurnRecord::of(turn, &attempt.checks)).collect();
+        let held = &attempt.conversation.turns;
+        let turns = held.iter().map(|turn| TurnEntry::Held(Box::new(TurnRecord::of(turn, attempt))));
+        let skipped =
+            attempt.verdict.skip_reason.as_deref().filter(|_| !held.is_empty()).map(|skip_reason| {
+                TurnEntry::Skipped { turn: held.len() + 1, status: "skipped", skip_reason }
+            });
         HeldRecord {
             output: is_one.then(answer),
             started_at: rfc3339(attempt.started_at),
             duration_ms: ms(attempt.duration),
-            total_turns: turns.len(),
-            turns,
+            total_turns: held.len(),
+            turns: turns.chain(skipped).collect(),
             assertions: whole(false).map(AssertionRecord::of).collect(),
             final_assertions: whole(true).map(AssertionRecord::of).collect(),
             assertion_errors: errors(attempt.checks.iter()),

@@ -1,10 +1,12 @@
 //! Turns as they are written to report files, with what was called, asked and asserted in them.
 
-use hotseat_trace::{Interrupt, Millis, RoleAnswered, ToolCall, Turn, TurnOutcome};
+use hotseat_trace::{ErrorInfo, Interrupt, Millis, RoleAnswered, ToolCall, Turn, TurnOutcome};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{is_false, ms};
+use super::super::console::passed;
+use super::{documented, is_false, ms};
+use crate::run::Attempt;
 use crate::session::{Checked, Reached, Waiting};
 
 /// One checkpoint.
@@ -22,7 +24,17 @@ pub struct CheckpointRecord<'a> {
     pub message: Option<&'a str>,
 }
 
-/// One turn.
+/// A turn, or what is said in its place.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum TurnEntry<'a> {
+    /// It was held.
+    Held(Box<TurnRecord<'a>>),
+    /// Nobody answered the agent: the turn in which somebody should have.
+    Skipped { turn: usize, status: &'static str, skip_reason: &'a str },
+}
+
+/// One turn that was held.
 #[derive(Debug, Serialize)]
 pub struct TurnRecord<'a> {
     pub turn: usize,
@@ -40,8 +52,12 @@ pub struct TurnRecord<'a> {
     pub roles: Vec<RoleRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptRecord<'a>>,
+    /// Why it was not held to its end, in the words that case files are documented with.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Value>,
+    pub error: Option<String>,
+    /// What the agent, or whoever gave the turn up, said of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_info: Option<&'a ErrorInfo>,
     /// Whether the agent waited for the user when the turn was over, and how that showed.
     pub awaiting_input: bool,
     pub awaiting_reason: &'static str,
@@ -134,24 +150,26 @@ pub struct AssertionRecord<'a> {
 }
 
 impl<'a> TurnRecord<'a> {
-    pub(super) fn of(turn: &'a Turn, checks: &'a [Checked]) -> Self {
+    pub(super) fn of(turn: &'a Turn, attempt: &'a Attempt) -> Self {
+        let checks = &attempt.checks;
         let assertions: Vec<AssertionRecord> = checks
             .iter()
             .filter(|checked| checked.turn == Some(turn.number))
             .map(AssertionRecord::of)
             .collect();
-        let error = match (&turn.outcome, &turn.run_error) {
-            (TurnOutcome::Failed(error), _) | (_, Some(error)) => serde_json::to_value(error).ok(),
+        let error_info = match (&turn.outcome, &turn.run_error) {
+            (TurnOutcome::Failed(error), _) | (_, Some(error)) => Some(error),
             (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
         };
+        let is_good = passed(turn, attempt);
+        // An error that was expected is no failure.
+        let failure = attempt.verdict.failure.as_ref().filter(|_| !is_good && error_info.is_some());
         let awaiting = Waiting::of(turn);
-        let fails = checks.iter().any(|checked| checked.turn == Some(turn.number) && checked.fails());
         TurnRecord {
             turn: turn.number,
-            status: match (&turn.outcome, !fails) {
-                (TurnOutcome::Completed, true) => "passed",
-                (TurnOutcome::Completed, false) => "failed",
-                (TurnOutcome::Failed(_), _) => "error",
+            status: match (&turn.outcome, is_good) {
+                (TurnOutcome::Completed | TurnOutcome::Failed(_), true) => "passed",
+                (TurnOutcome::Completed | TurnOutcome::Failed(_), false) => "failed",
                 (TurnOutcome::Open, _) => "unfinished",
             },
             input: turn.user.as_deref(),
@@ -166,7 +184,8 @@ impl<'a> TurnRecord<'a> {
             tool_calls: turn.tool_calls.iter().map(|call| ToolCallRecord::of(call, turn)).collect(),
             roles: turn.roles.iter().map(RoleRecord::of).collect(),
             interrupts: turn.interrupts.iter().map(InterruptRecord::of).collect(),
-            error,
+            error: failure.map(|failure| documented(failure, attempt)),
+            error_info,
             awaiting_input: awaiting.is_awaiting(),
             awaiting_reason: awaiting.reason(),
             assertions,
