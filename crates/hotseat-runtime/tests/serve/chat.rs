@@ -223,7 +223,7 @@ async fn the_agents_own_tools_are_shown_to_clients_that_ask() {
         .filter_map(|chunk| {
             let choice = &chunk["choices"][0];
             let delta = &choice["delta"];
-            for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            if let Some(call) = delta["tool_calls"].get(0) {
                 calls.push(call["id"].clone());
                 return Some(json!([call["index"], call["function"]["name"], call["function"]["arguments"]]));
             }
