@@ -1,0 +1,74 @@
+// What scripts find beside the language itself. Runs before any script, so what it takes hold of is still as it was.
+(function (say, callNow, callLater) {
+  "use strict";
+  const { stringify, parse } = JSON;
+  const { apply } = Reflect;
+  const ErrorClass = Error;
+  const PromiseClass = Promise;
+  const text = String;
+  const join = Array.prototype.join;
+  const map = Array.prototype.map;
+  const waiting = { __proto__: null };
+
+  function shown(value) {
+    if (typeof value === "string") return value;
+    if (value instanceof ErrorClass) return text(value);
+    if (typeof value === "function") return `[function ${value.name || "without a name"}]`;
+    try {
+      return stringify(value) ?? text(value);
+    } catch {
+      try {
+        return text(value);
+      } catch {
+        return "[object]";
+      }
+    }
+  }
+
+  const line = (values) => apply(join, apply(map, values, [(value) => shown(value)]), [" "]);
+  const sayer = (level) => (...values) => say(level, line(values));
+  const console = {
+    log: sayer("log"),
+    info: sayer("info"),
+    warn: sayer("warn"),
+    error: sayer("error"),
+    debug: sayer("debug"),
+    trace: sayer("debug"),
+    dir: (value) => say("log", shown(value)),
+    assert: (holds, ...values) => {
+      if (!holds) say("error", line(["Assertion failed:", ...values]));
+    },
+  };
+  const hidden = { writable: true, configurable: true, enumerable: false };
+  Object.defineProperty(globalThis, "console", { value: console, ...hidden });
+  delete globalThis.performance;
+
+  function define(name, index, later) {
+    const value = later
+      ? (...values) => {
+          // Made here, so that it knows from where the function was called.
+          const error = new ErrorClass("");
+          return new PromiseClass((resolve, reject) => {
+            waiting[callLater(index, stringify(values))] = { resolve, reject, error };
+          });
+        }
+      : (...values) => {
+          const answer = parse(callNow(index, stringify(values)));
+          if ("error" in answer) throw new ErrorClass(answer.error);
+          return answer.value;
+        };
+    Object.defineProperty(value, "name", { value: name });
+    Object.defineProperty(globalThis, name, { value, ...hidden });
+  }
+
+  function settle(id, answer) {
+    const { resolve, reject, error } = waiting[id];
+    delete waiting[id];
+    const { value, error: message } = parse(answer);
+    if (message === undefined) return resolve(value);
+    error.message = message;
+    reject(error);
+  }
+
+  return { define, settle };
+});

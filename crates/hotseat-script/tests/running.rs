@@ -1,0 +1,354 @@
+//! What scripts can do, and what they cannot.
+
+mod common;
+
+use std::cell::Cell;
+use std::fs;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use common::{Folder, call, main_of, short};
+use hotseat_script::{Context, ErrorKind, Host, Level, Limits, Scripts, thread};
+use serde_json::{Value, json};
+
+#[test]
+fn arguments_and_results_are_json() {
+    let arguments = [json!({ "a": [1, 2.5, null, "ü😀", true], "__proto__": 3 }), json!("\u{2028}")];
+    let echo = "export function main(...all: unknown[]) { return all; }";
+    assert_eq!(call(&[("main.ts", echo)], &arguments).unwrap(), Value::from(arguments.to_vec()));
+}
+
+#[test]
+fn imports_are_found_with_and_without_endings() {
+    let files = [
+        (
+            "main.ts",
+            "import a from './lib/a'; import b from './lib/b.js'; import c from './lib'; import d from './lib/d.json';
+             import { type T, e } from './lib/e.js'; import type { X } from './nowhere';
+             export const main = async () => [a, b, c, d.d, e, (await import('./lib/a.ts')).default];",
+        ),
+        ("lib/a.ts", "import b from './b'; export default 'a' + b;"),
+        ("lib/b.js", "export default 'b';"),
+        ("lib/index.ts", "export { default } from '../c';"),
+        ("c.ts", "export default 'c' as string;"),
+        ("lib/d.json", "{\"d\": \"d\u{2028}\"}"),
+        ("lib/e.ts", "export type T = 1; export const e: string = 'e';"),
+    ];
+    assert_eq!(call(&files, &[]).unwrap(), json!(["ab", "b", "c", "d\u{2028}", "e", "ab"]));
+}
+
+#[test]
+fn modules_may_import_each_other_in_circles() {
+    let files = [
+        ("main.ts", "import { b } from './b'; export const a = 1; export const main = () => b();"),
+        ("b.ts", "import { a } from './main'; export const b = () => a + 1;"),
+    ];
+    assert_eq!(call(&files, &[]).unwrap(), 2);
+}
+
+#[test]
+fn nothing_outside_of_the_folder_is_read() {
+    let folder = Folder::of(&[
+        ("up.ts", "import '../secret.ts'; export const main = 1;"),
+        ("sub/up.ts", "import '../../secret'; export const main = 1;"),
+        ("linked.ts", "import './link'; export const main = 1;"),
+        ("below.ts", "import './folder/secret'; export const main = 1;"),
+        ("later.ts", "export const main = async () => import('../secret.ts');"),
+    ]);
+    let secret = folder.dir.path().join("secret.ts");
+    fs::write(&secret, "export default 1;").unwrap();
+    let root = folder.dir.path().join("root");
+    std::os::unix::fs::symlink(&secret, root.join("link.ts")).unwrap();
+    std::os::unix::fs::symlink(folder.dir.path(), root.join("folder")).unwrap();
+    let absolute = format!("import '{}'; export const main = 1;", secret.display());
+    fs::write(root.join("absolute.ts"), absolute).unwrap();
+
+    for (name, words) in [
+        ("up", "leads out"),
+        ("sub/up", "leads out"),
+        ("linked", "is a link that leads out"),
+        ("below", "is a link that leads out"),
+        ("absolute", "not a relative path"),
+        ("later", "leads out"),
+    ] {
+        let module = folder.scripts.find(name).unwrap();
+        let error = folder.context().call(&module, "main", &[]).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Import, "{name}: {error}");
+        assert!(error.message.contains(words), "{name}: {error}");
+        assert!(error.place.is_some() || name == "linked" || name == "below", "{name}: {error}");
+    }
+    for name in ["../secret", "../secret.ts", "sub/../../secret"] {
+        assert_eq!(folder.scripts.find(name).unwrap_err().kind, ErrorKind::Import, "{name}");
+    }
+}
+
+#[test]
+fn a_link_within_the_folder_is_followed() {
+    let folder = Folder::of(&[("a.ts", "export const main = () => 1;")]);
+    let root = folder.dir.path().join("root");
+    std::os::unix::fs::symlink(root.join("a.ts"), root.join("b.ts")).unwrap();
+    let module = folder.scripts.find("b").unwrap();
+    assert_eq!(folder.context().call(&module, "main", &[]).unwrap(), 1);
+}
+
+#[test]
+fn a_file_is_read_once() {
+    let folder = Folder::of(&[("a.ts", "export const main = () => 1;")]);
+    let module = folder.scripts.find("a").unwrap();
+    assert_eq!(folder.context().call(&module, "main", &[]).unwrap(), 1);
+    fs::write(folder.dir.path().join("root/a.ts"), "export const main = () => 2;").unwrap();
+    assert_eq!(folder.context().call(&module, "main", &[]).unwrap(), 1);
+    let again = Scripts::of(&folder.dir.path().join("root"), "".as_ref()).unwrap();
+    let module = again.find("a").unwrap();
+    assert_eq!(
+        Context::new(&again, Limits::default(), Host::new()).unwrap().call(&module, "main", &[]).unwrap(),
+        2
+    );
+}
+
+#[test]
+fn contexts_share_nothing_and_keep_what_is_theirs() {
+    let text = "let n = 0; export function main() { (globalThis as any).seen = ++n; (Array.prototype as any).x = 1; return n; }
+                export const clean = () => [(globalThis as any).seen ?? null, ([] as any).x ?? null];";
+    let folder = Folder::of(&[("a.ts", text)]);
+    let module = folder.scripts.find("a").unwrap();
+    let (mut one, mut other) = (folder.context(), folder.context());
+    assert_eq!(one.call(&module, "main", &[]).unwrap(), 1);
+    assert_eq!(one.call(&module, "main", &[]).unwrap(), 2);
+    assert_eq!(other.call(&module, "clean", &[]).unwrap(), json!([null, null]));
+    assert_eq!(other.call(&module, "main", &[]).unwrap(), 1);
+}
+
+#[test]
+fn there_is_nothing_to_reach_the_outside_with() {
+    let names = "['fetch','require','process','setTimeout','Deno','XMLHttpRequest','WebSocket','performance','std','os']";
+    let text = format!("export const main = () => {names}.filter((name) => name in globalThis);");
+    assert_eq!(main_of(&text).unwrap(), json!([]));
+    assert_eq!(
+        main_of("export const main = () => typeof Date.now() + typeof Math.random();").unwrap(),
+        "numbernumber"
+    );
+}
+
+#[test]
+fn functions_of_the_host_are_called() {
+    let text = "declare function add(a: number, b: number): number; declare function later(x: unknown): Promise<unknown>;
+                declare function refuse(): never;
+                export async function main() {
+                  const all = await Promise.all([later(1), later({ a: 2 })]);
+                  let caught = [];
+                  try { refuse() } catch (error) { caught.push((error as Error).message, error instanceof Error) }
+                  try { await later('no') } catch (error) { caught.push((error as Error).message) }
+                  return [add(1, 2), all, caught];
+                }";
+    let folder = Folder::of(&[("a.ts", text)]);
+    let host = Host::new()
+        .function("add", |arguments| Ok(json!(arguments.iter().filter_map(Value::as_i64).sum::<i64>())))
+        .function("refuse", |_| Err("not today".to_string()))
+        .async_function("later", |mut arguments| async move {
+            // Woken from another thread, as by a network.
+            let (done, result) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || done.send(arguments.remove(0)));
+            match result.await.map_err(|error| error.to_string())? {
+                Value::String(text) => Err(text),
+                other => Ok(other),
+            }
+        });
+    let module = folder.scripts.find("a").unwrap();
+    let result = folder.with(Limits::default(), host).call(&module, "main", &[]).unwrap();
+    assert_eq!(result, json!([3, [1, { "a": 2 }], ["not today", true, "no"]]));
+}
+
+#[test]
+fn what_a_function_of_the_host_refuses_is_shown_where_it_was_called() {
+    let text = "declare const now: any, later: any;\nexport function one() {\n  now();\n}\nexport async function two() {\n  await null;\n  await later();\n}\n";
+    let folder = Folder::of(&[("a.ts", text)]);
+    let host = || {
+        Host::new()
+            .function("now", |_| Err("no".to_string()))
+            .async_function("later", |_| async { Err("no".to_string()) })
+    };
+    let module = folder.scripts.find("a").unwrap();
+    for (name, place) in [("one", "a.ts:3:"), ("two", "a.ts:7:")] {
+        let error = folder.with(Limits::default(), host()).call(&module, name, &[]).unwrap_err();
+        assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Thrown, "Error: no"));
+        assert!(error.to_string().starts_with(place), "{error}");
+    }
+}
+
+#[test]
+fn a_function_of_the_host_that_does_not_come_back_is_dropped() {
+    struct Dropped(Rc<Cell<bool>>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.set(true);
+        }
+    }
+    let dropped = Rc::new(Cell::new(false));
+    let told = Rc::clone(&dropped);
+    let host = Host::new().async_function("never", move |_| {
+        let guard = Dropped(Rc::clone(&told));
+        async move {
+            let _guard = guard;
+            std::future::pending().await
+        }
+    });
+    let folder = Folder::of(&[("a.ts", "declare const never: any; export const main = () => never();")]);
+    let module = folder.scripts.find("a").unwrap();
+    let mut context = folder.with(short(), host);
+    assert_eq!(context.call(&module, "main", &[]).unwrap_err().kind, ErrorKind::TimeLimit);
+    assert!(dropped.get());
+}
+
+#[test]
+fn whatever_a_script_does_it_ends_in_time() {
+    for (what, body) in [
+        ("a loop", "while (true) {}"),
+        (
+            "a loop that catches",
+            "while (true) { try { while (true) {} } catch {} finally { while (true) {} } }",
+        ),
+        ("a loop that awaits", "while (true) await null;"),
+        ("a loop behind an await", "await null; while (true) {}"),
+        ("a regular expression", "/^(a+)+$/.test('a'.repeat(60) + 'b')"),
+        ("a chain of promises", "const next = (): any => Promise.resolve().then(next); await next();"),
+        ("a getter", "return { get a() { while (true) {} } }"),
+        ("a message", "throw { get message() { while (true) {} }, toJSON() { while (true) {} } }"),
+        ("a generator", "function* all() { while (true) yield 1; } for (const _ of all()) {}"),
+        ("a sort", "[3, 1, 2].sort(() => { while (true) {} })"),
+    ] {
+        let text = format!("export async function main(): Promise<any> {{ {body} }}");
+        let folder = Folder::of(&[("a.ts", &text)]);
+        let module = folder.scripts.find("a").unwrap();
+        let began = Instant::now();
+        let error = folder.with(short(), Host::new()).call(&module, "main", &[]).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::TimeLimit, "{what}: {error}");
+        assert!(began.elapsed() < Duration::from_secs(3), "{what}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn a_context_goes_on_after_a_limit() {
+    let text = "export const endless = () => { for (;;) {} }; export const deep = (): any => deep(); export const main = () => 1;";
+    let folder = Folder::of(&[("a.ts", text)]);
+    let module = folder.scripts.find("a").unwrap();
+    let mut context = folder.with(short(), Host::new());
+    assert_eq!(context.call(&module, "endless", &[]).unwrap_err().kind, ErrorKind::TimeLimit);
+    assert_eq!(context.call(&module, "deep", &[]).unwrap_err().kind, ErrorKind::StackLimit);
+    assert_eq!(context.call(&module, "main", &[]).unwrap(), 1);
+}
+
+#[test]
+fn memory_is_limited_whatever_holds_it() {
+    for body in [
+        "let s = 'x'; for (;;) s += s;",
+        "'x'.repeat(2 ** 29)",
+        "new ArrayBuffer(2 ** 30)",
+        "const a: any[] = []; for (;;) a.push({});",
+        "await null; const a: any[] = []; for (;;) a.push([1, 2, 3]);",
+    ] {
+        let text = format!("export async function main(): Promise<any> {{ {body} }}");
+        let folder = Folder::of(&[("a.ts", &text)]);
+        let module = folder.scripts.find("a").unwrap();
+        let limits = Limits { memory: 8 * 1024 * 1024, ..Limits::default() };
+        let error = folder.with(limits, Host::new()).call(&module, "main", &[]).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::MemoryLimit, "{body}: {error}");
+    }
+}
+
+#[test]
+fn what_is_said_is_kept_with_its_level() {
+    let text = "export function main() {
+      console.log('a', 1, { b: [null] }, undefined, () => 1); console.warn(new TypeError('x')); console.error('e');
+      console.info('i'); console.debug('d'); console.assert(1 > 2, 'never'); console.assert(true, 'always');
+      const circle: any = {}; circle.circle = circle; console.log(circle);
+    }";
+    let folder = Folder::of(&[("a.ts", text)]);
+    let module = folder.scripts.find("a").unwrap();
+    let mut context = folder.context();
+    context.call(&module, "main", &[]).unwrap();
+    let said: Vec<(Level, String)> = context.said().into_iter().map(|line| (line.level, line.text)).collect();
+    let expected = [
+        (Level::Log, "a 1 {\"b\":[null]} undefined [function without a name]"),
+        (Level::Warn, "TypeError: x"),
+        (Level::Error, "e"),
+        (Level::Info, "i"),
+        (Level::Debug, "d"),
+        (Level::Error, "Assertion failed: never"),
+        (Level::Log, "[object Object]"),
+    ];
+    assert_eq!(said, expected.map(|(level, text)| (level, text.to_string())));
+    assert!(context.said().is_empty());
+}
+
+#[test]
+fn a_script_that_says_too_much_is_cut() {
+    let folder = Folder::of(&[(
+        "a.ts",
+        "export const main = () => { for (let i = 0; i < 1e5; i++) console.log('x'.repeat(100)); }",
+    )]);
+    let module = folder.scripts.find("a").unwrap();
+    let mut context = folder.context();
+    context.call(&module, "main", &[]).unwrap();
+    let said = context.said();
+    assert!(said.iter().map(|line| line.text.len()).sum::<usize>() < 1_100_000);
+    assert!(said.last().unwrap().text.contains("the rest is left out"), "{:?}", said.last());
+}
+
+#[test]
+fn threads_run_contexts_side_by_side() {
+    let folder = Folder::of(&[
+        ("a.ts", "import { b } from './b'; let n = 0; export const main = (x: number) => [x, ++n, b];"),
+        ("b.ts", "export const b: number = 5;"),
+    ]);
+    let threads: Vec<_> = (0..16)
+        .map(|number| {
+            let scripts = folder.scripts.clone();
+            std::thread::spawn(move || {
+                thread::run(Duration::from_secs(5), move || {
+                    let mut context = Context::new(&scripts, Limits::default(), Host::new())?;
+                    let module = scripts.find("a")?;
+                    context.call(&module, "main", &[json!(number)])
+                })
+            })
+        })
+        .collect();
+    for (number, thread) in threads.into_iter().enumerate() {
+        assert_eq!(thread.join().unwrap().unwrap().unwrap(), json!([number, 1, 5]));
+    }
+}
+
+#[test]
+fn a_thread_that_does_not_come_back_is_given_up() {
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let error = thread::run(Duration::from_millis(1), move || held.recv()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TimeLimit);
+    drop(release);
+}
+
+#[test]
+fn exports_are_listed() {
+    let text = "export * from './b'; export default function () {} export const a: number = 1; export class C {} export type T = 1;";
+    let folder = Folder::of(&[("a.ts", text), ("b.ts", "export function b() {}")]);
+    let module = folder.scripts.find("a").unwrap();
+    let mut exports = folder.context().exports(&module).unwrap();
+    exports.sort();
+    let expected = [("C", true), ("a", false), ("b", true), ("default", true)];
+    assert_eq!(exports, expected.map(|(name, callable)| (name.to_string(), callable)));
+}
+
+#[test]
+fn a_function_of_the_host_that_panics_ends_its_own_context_alone() {
+    let folder =
+        Folder::of(&[("a.ts", "declare const bad: any; export const main = (x?: number) => x ?? bad();")]);
+    let scripts = folder.scripts.clone();
+    let error = thread::run(Duration::from_secs(5), move || {
+        let host = Host::new().function("bad", |_| panic!("of the host"));
+        let mut context = Context::new(&scripts, Limits::default(), host).unwrap();
+        context.call(&scripts.find("a").unwrap(), "main", &[])
+    })
+    .unwrap_err();
+    assert!(error.message.contains("panicked"), "{error}");
+    let module = folder.scripts.find("a").unwrap();
+    assert_eq!(folder.context().call(&module, "main", &[json!(1)]).unwrap(), 1);
+}
