@@ -462,6 +462,56 @@ fn cases_that_are_made_up_lose_nothing() {
 
 // W24
 #[test]
+fn what_shows_that_an_agent_waits_can_be_said_for_it_and_for_a_case() {
+    let agent = FakeAgent::start(|request: &Request| match request.last_user_text().as_str() {
+        tool @ ("confirm_it" | "ask_user") => {
+            Run::of(request).started().tool("c1", tool, &json!({}), Some(json!("asked"))).finished()
+        }
+        said => Run::of(request).started().text(said).finished(),
+    });
+    let case = |id: &str, input: &str, more: Value| {
+        let mut case = json!({"id": id, "input": input});
+        case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        case.to_string()
+    };
+    let tools = json!({"awaiting": {"tools": ["confirm_it"]}});
+    let words = json!({"awaiting": {"questions": false}});
+    let cases = [
+        case("usual tool", "ask_user", json!({})),
+        case("other tool", "confirm_it", json!({})),
+        case("its tool", "confirm_it", tools.clone()),
+        case("no longer", "ask_user", tools.clone()),
+        case("question", "And then?", tools),
+        case("no question", "And then?", words.clone()),
+        case("declared", "{\"awaiting_input\": true}", words),
+    ];
+    let reasons = |tested: &Tested| -> Vec<Value> {
+        let results = tested.report["results"].as_array().unwrap();
+        results.iter().map(|case| case["turns"][0]["awaiting_reason"].clone()).collect()
+    };
+    let asks = "tool_requires_confirmation";
+    let project = Project::of(&agent).file("a.test.jsonl", &cases.join("\n"));
+    assert_eq!(
+        reasons(&project.test(&[])),
+        [asks, "completed", asks, "completed", "content_is_question", "completed", "agent_declared"]
+    );
+    let of_agent = format!(
+        "target: {{ endpoint: '{}', awaiting: {{ tools: [confirm_it], questions: false }} }}\n",
+        agent.url()
+    );
+    project.workspace.file("hotseat.yaml", &of_agent);
+    assert_eq!(
+        reasons(&project.test(&[])),
+        ["completed", asks, asks, "completed", "completed", "completed", "agent_declared"]
+    );
+    // Nobody goes on where nothing shows that the agent waits.
+    let quiet = r#"{"id": "quiet", "type": "multi_turn", "turns": [{"input": "And then?"}]}"#;
+    project.workspace.file("a.test.jsonl", quiet);
+    project.test(&[]).all_passed();
+}
+
+// W24
+#[test]
 fn questions_are_understood_in_several_languages() {
     let agent = parrot();
     let asked = [

@@ -152,6 +152,8 @@ async fn turn(
         context: context.clone(),
         state: message.state,
         user: Some((speaker.into(), message.text)),
+        // A user who says something else does not answer.
+        given_up: client_calls(&state).map(|(at, _)| at.turn.clone()).collect(),
         ..Brought::default()
     };
     loop {

@@ -164,7 +164,7 @@ impl<'a> TurnRecord<'a> {
         let is_good = passed(turn, attempt);
         // An error that was expected is no failure.
         let failure = attempt.verdict.failure.as_ref().filter(|_| !is_good && error_info.is_some());
-        let awaiting = Waiting::of(turn);
+        let awaiting = Waiting::of(turn, &attempt.selected.case.signs);
         TurnRecord {
             turn: turn.number,
             status: match (&turn.outcome, is_good) {
