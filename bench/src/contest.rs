@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use wait4::Wait4;
 
 use crate::bare_client::Failure;
-use crate::suites::{write_project, write_suites};
+use crate::suites::{write_lines, write_project, write_suites};
 use crate::workload::Workload;
 
 /// Two contestants send as many bytes if they differ by less than this part: their ids need not be equally long.
@@ -99,11 +99,26 @@ impl Arena {
     /// # Errors
     /// When they cannot be written.
     pub fn write_suites(&self, cases: usize, turns: usize) -> Result<PathBuf, Failure> {
+        let folder = self.no_suites()?;
+        write_suites(&folder, cases, turns)?;
+        Ok(folder)
+    }
+
+    /// Writes a suite of JSON lines and returns its folder. Earlier ones are gone.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_lines(&self, cases: usize) -> Result<PathBuf, Failure> {
+        let folder = self.no_suites()?;
+        write_lines(&folder, cases)?;
+        Ok(folder)
+    }
+
+    fn no_suites(&self) -> Result<PathBuf, Failure> {
         let folder = self.folder.path().join("suites");
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
-        write_suites(&folder, cases, turns)?;
         Ok(folder)
     }
 
@@ -112,8 +127,21 @@ impl Arena {
     /// # Errors
     /// When one of them fails, or has not done its work.
     pub fn pair(&self, suites: &Path, workload: Workload) -> Result<(Cost, Cost), Failure> {
+        self.pair_with(suites, workload, &[])
+    }
+
+    /// The same where Hotseat is told these things, too.
+    ///
+    /// # Errors
+    /// When one of them fails, or has not done its work.
+    pub fn pair_with(
+        &self,
+        suites: &Path,
+        workload: Workload,
+        more: &[&str],
+    ) -> Result<(Cost, Cost), Failure> {
         let before = self.agent.asked()?;
-        let hotseat = self.hotseat(suites, workload)?;
+        let hotseat = self.hotseat(suites, workload, more)?;
         let between = self.agent.asked()?;
         let bare = self.bare_client(workload)?;
         let after = self.agent.asked()?;
@@ -129,11 +157,11 @@ impl Arena {
         Ok((hotseat, bare))
     }
 
-    /// `hotseat test`.
+    /// `hotseat test`, told `more` than what to test.
     ///
     /// # Errors
     /// When it fails, or has not sent every request.
-    pub fn hotseat(&self, suites: &Path, workload: Workload) -> Result<Cost, Failure> {
+    pub fn hotseat(&self, suites: &Path, workload: Workload, more: &[&str]) -> Result<Cost, Failure> {
         let mut command = Command::new(&self.programs.hotseat);
         command.arg("test").arg(suites).args([
             "--color",
@@ -141,6 +169,7 @@ impl Arena {
             "--parallel",
             &workload.parallel.to_string(),
         ]);
+        command.args(more);
         self.run(command, workload.requests())
     }
 

@@ -44,12 +44,22 @@ struct Scale {
     /// Numbers of cases between which memory must not grow.
     few: usize,
     many: usize,
+    /// Numbers of one-line cases between which it must not grow either.
+    lines: &'static [usize],
     /// How often one case is run.
     starts: usize,
 }
 
-const FULL: Scale = Scale { requests: 6_000, pairs: 7, few: 1_000, many: 100_000, starts: 20 };
-const QUICK: Scale = Scale { requests: 300, pairs: 2, few: 200, many: 2_500, starts: 3 };
+const FULL: Scale = Scale {
+    requests: 6_000,
+    pairs: 7,
+    few: 1_000,
+    many: 100_000,
+    lines: &[1_000, 10_000, 100_000],
+    starts: 20,
+};
+const QUICK: Scale =
+    Scale { requests: 300, pairs: 2, few: 200, many: 2_500, lines: &[200, 2_500], starts: 3 };
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
@@ -83,6 +93,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     }
     if wanted(Part::Memory) {
         memory::measure(&arena, scale.few, scale.many, &mut show)?;
+        memory::measure_lines(&arena, scale.lines, &mut show)?;
         memory::measure_reading(&arena, scale.many, pairs.min(3), &mut show)?;
     }
     Ok(())

@@ -28,6 +28,31 @@ pub fn measure(arena: &Arena, few: usize, many: usize, show: &mut dyn FnMut(Row)
     Ok(())
 }
 
+/// Measures suites of one-line cases, the larger ones beside the smallest, with reports in JSON and JSON lines.
+///
+/// # Errors
+/// When a contestant fails or has not done its work.
+pub fn measure_lines(arena: &Arena, sizes: &[usize], show: &mut dyn FnMut(Row)) -> Result<(), Failure> {
+    let reports = ["-o", "report.json", "-o", "report.jsonl"];
+    let mut peaks = Vec::new();
+    for cases in sizes.iter().copied() {
+        let workload = Workload { cases, turns: 1, parallel: PARALLEL };
+        let suites = arena.write_lines(cases)?;
+        let (hotseat, bare) = arena.pair_with(&suites, workload, &reports)?;
+        let what = format!("{} JSON lines with reports, {PARALLEL} at once", thousands(cases as f64));
+        let wall = [hotseat, bare].map(|cost| milliseconds(cost.wall));
+        show(one_pair(what, Unit::Milliseconds, wall, Aim::None));
+        let peak = [hotseat, bare].map(|cost| cost.peak as f64 / (1024.0 * 1024.0));
+        show(one_pair("    peak memory".to_string(), Unit::Mebibytes, peak, Aim::None));
+        peaks.push(peak);
+    }
+    if let (Some(first), Some(last)) = (peaks.first(), peaks.last()) {
+        let growth = [last[0] / first[0], last[1] / first[1]];
+        show(one_pair("    growth".to_string(), Unit::Times, growth, Aim::AtMost(1.25, Unit::Times)));
+    }
+    Ok(())
+}
+
 /// Measures reading and checking suites of so many cases, without holding a conversation, beside the parser alone.
 ///
 /// # Errors

@@ -34,6 +34,23 @@ pub fn write_suites(folder: &Path, cases: usize, turns: usize) -> io::Result<()>
     Ok(())
 }
 
+/// Writes a suite of so many cases of one turn, a JSON line each, into a new folder.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_lines(folder: &Path, cases: usize) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = BufWriter::new(File::create(folder.join("lines.test.jsonl"))?);
+    for case in 0..cases {
+        let (question, marker) = (question(case, 1), marker(case, 1));
+        writeln!(
+            file,
+            r#"{{"id": "order {case}", "input": "{question}", "assertions": [{{"type": "tool_called", "name": "{TOOL}"}}, {{"type": "contains", "value": "{marker}?"}}]}}"#
+        )?;
+    }
+    file.flush()
+}
+
 fn write_case(file: &mut impl Write, case: usize, turns: usize) -> io::Result<()> {
     writeln!(file, "---\nname: order {case}\nturns:")?;
     for turn in 1..=turns {

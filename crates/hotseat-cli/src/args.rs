@@ -248,6 +248,10 @@ pub struct ServeArgs {
     /// The connector that speaks for the agent, in place of its own.
     #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub connector: Option<String>,
+    /// Listen at no port: messages come on standard input and answers go to standard output, a JSON object a line, as
+    /// agents of `type: command` speak.
+    #[arg(long, conflicts_with_all = ["port", "host", "allow_origin"])]
+    pub stdio: bool,
     /// The port to listen at; 0 is any that is free.
     #[arg(long, value_name = "N", default_value_t = 8000)]
     pub port: u16,

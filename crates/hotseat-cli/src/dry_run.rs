@@ -1,6 +1,6 @@
 //! `hotseat test --dry-run`: everything is checked, and nobody is contacted but whoever makes cases up.
 
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 
 use hotseat::config::Project;
 use hotseat::document::Diagnostic;
@@ -21,35 +21,45 @@ pub fn run(args: &TestArgs, made_up: bool, plan: &Plan, project: &Project, world
             Err(mistakes) => complain(mistakes, world),
         };
     }
-    let cases = match cases(plan, project) {
-        Ok(cases) => cases,
-        Err(mistakes) => return complain(mistakes, world),
-    };
     let files = args.output.iter().filter(|path| Format::of(path) == Some(Format::JsonLines));
     for path in files.clone() {
-        let written =
-            report::create(&world.folder.join(path)).and_then(|mut file| file.write_all(cases.as_bytes()));
-        if let Err(error) = written {
+        let not_writable = |error| {
             world.complain_of(NotWritable::new(path, error).to_string());
-            return Exit::Broken;
+            Exit::Broken
+        };
+        let written = match report::create(&world.folder.join(path)) {
+            Ok(file) => write_cases(plan, project, &mut BufWriter::new(file)),
+            Err(error) => return not_writable(error),
+        };
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(mistakes)) => return complain(mistakes, world),
+            Err(error) => return not_writable(error),
         }
     }
     if made_up && files.count() == 0 {
-        return world.print(|out| out.write_all(cases.as_bytes()));
+        let mut mistakes = None;
+        let printed = world.print(|out| write_cases(plan, project, out).map(|read| mistakes = read.err()));
+        return mistakes.map_or(printed, |mistakes| complain(mistakes, world));
     }
     let (cases, suites) = (count(plan.selected, "case"), count(plan.selected_suites, "suite"));
     let contacted = if made_up { "the agent was not contacted" } else { "nobody was contacted" };
     world.print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; {contacted}"))
 }
 
-/// The cases as they are written, a line each.
-fn cases(plan: &Plan, project: &Project) -> Result<String, Vec<Diagnostic>> {
-    let mut lines = String::new();
+/// Writes the cases as they are written, a line each.
+fn write_cases(
+    plan: &Plan,
+    project: &Project,
+    out: &mut dyn Write,
+) -> io::Result<Result<(), Vec<Diagnostic>>> {
     for selected in plan.cases(project) {
-        lines.push_str(&selected?.case.to_json().to_string());
-        lines.push('\n');
+        match selected {
+            Ok(selected) => writeln!(out, "{}", selected.case.to_json())?,
+            Err(mistakes) => return Ok(Err(mistakes)),
+        }
     }
-    Ok(lines)
+    out.flush().map(Ok)
 }
 
 /// Tells as events what would be run.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotseat::adapters::http::Http;
 use hotseat::cases::Suite;
 use hotseat::checks::Reference;
-use hotseat::config::Project;
+use hotseat::config::{Helper, Project};
 use hotseat::document::{Diagnostic, Diagnostics, nearest};
 use hotseat::run::generate;
 use serde_json::{Map, Value, json};
@@ -67,7 +67,28 @@ impl Input {
         }
     }
 
-    /// The suites that it stands for; none where these are files.
+    /// Looks at who is to make cases up, before anybody is asked.
+    ///
+    /// # Errors
+    /// When that is nobody, or nobody says for which agent.
+    pub fn check(&self, select: &SelectArgs, project: &Project, world: &World) -> Result<(), Diagnostics> {
+        let Input::Generated(reference, _) = self else { return Ok(()) };
+        let helper = project.find_helper(reference, None)?;
+        if let Helper::Agent(agent) = &helper
+            && let Some(unset) = agent.unset().next()
+        {
+            return Err(unset.clone().into());
+        }
+        match select.agent.as_ref().and_then(|_| project.agent_of(&world.folder)) {
+            Some(_) => Ok(()),
+            None => {
+                let message = format!("-i {reference}: nobody says which agent the cases are for");
+                Err(Diagnostic::new(message).help("name one of the project's agents with `-n`").into())
+            }
+        }
+    }
+
+    /// The suites that it stands for; none where these are files. What it names was looked at.
     ///
     /// # Errors
     /// What keeps cases from being made up.
@@ -91,10 +112,7 @@ impl Input {
             }
             Input::Generated(reference, parameters) => {
                 let Some(target) = select.agent.as_ref().and_then(|_| project.agent_of(&folder)) else {
-                    let message = format!("-i {reference}: nobody says which agent the cases are for");
-                    return Err(Diagnostic::new(message)
-                        .help("name one of the project's agents with `-n`")
-                        .into());
+                    return Err(project.no_target().into());
                 };
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 let runtime = runtime.map_err(|error| Diagnostic::new(format!("cannot start: {error}")))?;

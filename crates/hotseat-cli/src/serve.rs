@@ -1,15 +1,17 @@
-//! `hotseat serve`: an agent over AG-UI and chat completions.
+//! `hotseat serve`: an agent over AG-UI and chat completions, or over standard input and output.
 
+use std::io::{self, BufRead};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 
 use hotseat::config::Project;
 use hotseat::document::Diagnostics;
 use hotseat_runtime::files::{self, AgentFile, Connectors};
 use hotseat_runtime::live::{Host, HostOptions, Models};
-use hotseat_runtime::serve::{Agent, Options, Server};
+use hotseat_runtime::serve::{Agent, Options, Server, converse};
 use hotseat_runtime::store::Sqlite;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::args::ServeArgs;
 use crate::exit::Exit;
@@ -93,6 +95,18 @@ async fn serve(
     };
     let host = Host::new(agent.definitions.clone(), models, held);
     let served = Agent::new(agent.id.as_str(), host, agent.definitions.clone(), agent.id.clone());
+    if args.stdio {
+        return tokio::select! {
+            printed = answer_lines(&served) => match printed {
+                Ok(()) => Exit::Passed,
+                Err(error) => {
+                    world.complain_of(format!("cannot write standard output: {error}"));
+                    Exit::Broken
+                }
+            },
+            () = signals.next() => Exit::Interrupted,
+        };
+    }
     let options = Options {
         host: args.host,
         port: args.port,
@@ -130,6 +144,19 @@ async fn serve(
         },
         () = interrupted => Exit::Interrupted,
     }
+}
+
+/// Answers what stands on standard input. The lines are read by a thread that ends with the program.
+async fn answer_lines(agent: &Agent) -> io::Result<()> {
+    let (send, mut received) = mpsc::unbounded_channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    converse(agent, &mut received, &mut io::stdout()).await
 }
 
 /// What is served, and how to try it.

@@ -111,6 +111,12 @@ impl World {
         self.say(&all.render(self.color_on(self.stderr_terminal), self.width));
     }
 
+    /// Says what is wrong with what was asked for.
+    pub fn refuse(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) -> Exit {
+        self.complain(diagnostics);
+        Exit::Usage
+    }
+
     /// Prints beside what was asked for. Where nobody listens, the exit code still tells.
     pub fn say(&self, text: &str) {
         let _ = writeln!(io::stderr(), "{text}");

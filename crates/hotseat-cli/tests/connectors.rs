@@ -167,11 +167,30 @@ fn a_hook_can_choose_the_model() {
 
 #[test]
 fn other_options_have_no_place_at_an_embedded_agent() {
-    let case = json!({"id": "a", "input": "x", "options": {"skip": {"history": true}, "metadata": {"a": 1}}});
-    let output = project().file("a.test.json", &case.to_string()).hotseat(&["test"]);
-    assert!(output.code == 2, "{output}");
-    assert!(output.stderr.contains("gives `options.skip`, which its agent is never told"), "{output}");
-    assert!(output.stderr.contains("an embedded agent is told `connector` and `metadata`"), "{output}");
+    let held = |options: serde_json::Value| {
+        let case = json!({"id": "a", "input": "x", "options": options});
+        project().file("a.test.json", &case.to_string()).hotseat(&["test"])
+    };
+    for (options, words) in [
+        (
+            json!({"mode": "chat", "metadata": {"a": 1}}),
+            "gives `options.mode`, which its agent is never told",
+        ),
+        (json!({"mode": "chat"}), "an embedded agent is told `connector` and `metadata`"),
+        (json!({"skip": "all"}), "gives `options.skip`, which its agent is never told"),
+        (
+            json!({"skip": {"history": false}}),
+            "gives `options.skip.history: false`, and an embedded agent cannot",
+        ),
+        (json!({"skip": {"history": true, "trace": true}}), "gives `options.skip.trace: true`"),
+        (json!({"skip": {"output": true}}), "gives `options.skip.output: true`"),
+    ] {
+        let output = held(options);
+        assert!(output.code == 2 && output.stderr.contains(words), "{words}\n{output}");
+    }
+    // What holds of every such agent need not be told.
+    let output = held(json!({"skip": {"history": true, "trace": false}}));
+    assert_eq!(output.code, 0, "{output}");
 }
 
 #[test]

@@ -11,8 +11,9 @@
 //! one of them.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use hotseat_testkit::Workspace;
 
@@ -226,7 +227,10 @@ fn the_commands_in_the_documentation_run() {
             if NOT_RUN.iter().any(|(name, _)| *name == command) {
                 continue;
             }
-            let words: Vec<&str> = words(command);
+            // What is piped in is said with `echo`.
+            let piped = command.strip_prefix("echo '").and_then(|piped| piped.split_once("' | "));
+            let (stdin, said) = piped.map_or((None, command), |(stdin, said)| (Some(stdin), said));
+            let words: Vec<&str> = words(said);
             let (folder, mut arguments) = match words.as_slice() {
                 ["cargo", "run", "--", arguments @ ..] => (repository(), arguments.to_vec()),
                 ["hotseat", arguments @ ..] => (workspace.root().to_path_buf(), arguments.to_vec()),
@@ -250,7 +254,14 @@ fn the_commands_in_the_documentation_run() {
                 continue;
             }
             // The example starts its agent by cargo, which wants the whole environment.
-            let run = Command::new(HOTSEAT).args(&arguments).current_dir(folder).output().unwrap();
+            let mut run = Command::new(HOTSEAT);
+            run.args(&arguments).current_dir(folder).stdin(Stdio::piped());
+            let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut input = run.stdin.take().unwrap();
+            // Who does not read its input closes it.
+            let _ = input.write_all(stdin.unwrap_or_default().as_bytes());
+            drop(input);
+            let run = run.wait_with_output().unwrap();
             let expected = if comment == "fails" { 1 } else { 0 };
             let shown =
                 String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);

@@ -46,6 +46,7 @@ fn a_message_gets_the_reply_and_nothing_else() {
     assert_eq!(said("Hello, how are you?").stdout, "You said: Hello, how are you?\n");
     assert_eq!(said("a/b?").stdout, "You said: a/b?\n");
     assert_eq!(said("Note: buy milk").stdout, "You said: Note: buy milk\n");
+    assert_eq!(said("x\n::error::forged").stdout, "You said: x\n ::error::forged\n");
     assert_eq!(said("json").stdout, "{\n  \"a\": {\n    \"b\": 1\n  }\n}\n");
     assert_eq!(
         said("tools").stdout,
@@ -172,14 +173,15 @@ fn generators_that_give_no_cases_end_the_run() {
         ("agents:gone", 3, "agents:gone made no cases up"),
         ("agents:wrong", 2, "did you mean `assert`?"),
         ("agents:nameless", 2, "neither `name` nor `id`"),
-        ("agents:nobody", 3, "no agent is called `nobody`"),
-        ("connectors:none", 3, "none"),
+        ("agents:nobody", 2, "no agent is called `nobody`"),
+        ("connectors:none", 2, "none"),
     ] {
         let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
         ran(&output, code);
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     let without = project.hotseat(&["test", "-i", "agents:prose"]);
+    ran(&without, 2);
     assert!(without.stderr.contains("nobody says which agent the cases are for"), "{without}");
     assert_eq!((agent.requests().len(), prose.requests().len()), (0, 1));
 }

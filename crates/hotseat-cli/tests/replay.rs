@@ -618,6 +618,21 @@ fn names_of_cases_are_whatever_they_are() {
 }
 
 #[test]
+fn of_several_runs_the_one_that_the_report_tells_of_is_recorded() {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let agent = FakeAgent::start(move |request| {
+        let number = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Run::of(request).started().text(if number == 1 { "bad" } else { "good" }).finished()
+    });
+    let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: good } } }]\n";
+    let project = Project::of(&agent).suite("a", suite);
+    failed(&project.test(&["--runs", "3", "--parallel", "1", "--record", "rec"]), "a", "assertion", &[]);
+    let (_, found) = recording(&project, "rec");
+    assert_eq!(found["turns"][0]["events"][0]["text"], "bad", "{found:#}");
+    failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &[]);
+}
+
+#[test]
 fn secrets_are_in_no_recording() {
     let agent = FakeAgent::start(echo);
     let suite = "name: a\ntools: [{ name: t, answers: [{ content: '${ENV.SHOP_TOKEN}' }] }]\nturns: [{ user: 'my key is ${ENV.SHOP_TOKEN}', assert: { text: { must_match: 'key is ${ENV.SHOP_TOKEN}' } } }]\n";

@@ -121,7 +121,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "locale": "en-us"
       },
       "metadata": {
-        "version": "1.3",
+        "version": "1.4",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]",
@@ -329,13 +329,14 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "turns": [
             {
               "turn": 1,
-              "status": "error",
+              "status": "failed",
               "input": "crash",
               "input_source": "static",
               "output": null,
               "messages": [],
               "tool_calls": [],
-              "error": {
+              "error": "agent error: model exploded (BOOM)",
+              "error_info": {
                 "code": "BOOM",
                 "message": "model exploded"
               },
@@ -373,13 +374,14 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "turns": [
             {
               "turn": 1,
-              "status": "error",
+              "status": "failed",
               "input": "hang",
               "input_source": "static",
               "output": null,
               "messages": [],
               "tool_calls": [],
-              "error": {
+              "error": "timeout after [TIME]",
+              "error_info": {
                 "code": "timeout",
                 "message": "given up at its time limit"
               },
@@ -560,7 +562,7 @@ fn json_has_the_documented_members_of_single_questions() {
         ],
         "metadata": {
             "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
-            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.3",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.4",
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });

@@ -474,6 +474,7 @@ fn what_is_no_judgement_is_an_error_of_the_judge() {
             );
             assert_eq!(case["failure"]["fault"], "judge");
             assert!(case["error"].as_str().unwrap().starts_with(words), "{}", case["error"]);
+            assert!(case["assertions"][0]["error"].is_string(), "{case:#}");
         }
     }
     assert_eq!(tested.case("measured")["status"], "passed");

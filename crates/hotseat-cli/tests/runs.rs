@@ -316,12 +316,14 @@ fn fail_fast_stops_after_the_first_case_that_is_not_stable() {
 #[test]
 fn no_case_begins_once_another_can_no_longer_be_stable() {
     let agent = lettered();
-    let project = project(&agent, &cases(&["fgg", "ppp"]));
-    let running = project.command(&["test", "--runs", "3", "--parallel", "1", "--fail-fast"]).spawn();
-    agent.wait_at_gate("open", LONG);
+    let project = project(&agent, &cases(&["fg", "pp"]));
+    let mut running =
+        project.command(&["test", "--json", "--runs", "2", "--parallel", "2", "--fail-fast"]).spawn();
+    // One run has failed and leaves room for another case, while the other run goes on.
+    running.wait_for_stdout(r#""type":"test_result""#);
     agent.release("open");
     let output = running.wait();
-    assert_eq!((output.code, told(&agent, "fgg"), told(&agent, "ppp")), (1, 3, 0), "{output}");
+    assert_eq!((output.code, told(&agent, "fg"), told(&agent, "pp")), (1, 2, 0), "{output}");
 }
 
 #[test]

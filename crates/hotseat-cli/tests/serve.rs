@@ -5,8 +5,9 @@ mod common;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use common::{LONG, Project, never_panicked};
+use common::{HOTSEAT, LONG, Project, never_panicked};
 use hotseat_testkit::Running;
+use serde_json::json;
 
 const AGENT: &str = "\
 name: Clerk
@@ -137,6 +138,104 @@ fn the_strict_client_accepts_everything_that_is_served() {
     let output = running.wait();
     never_panicked(&output);
     assert_eq!(output.code, 0, "{output}");
+}
+
+#[test]
+fn the_same_suite_holds_over_chat_completions_that_show_tools() {
+    let project = project();
+    let (_running, address) = start(&project, &[]);
+    let target = format!(
+        "target: {{ type: openai, base_url: '{address}/v1', model: clerk, body: {{ show_tools: true }} }}\n"
+    );
+    let tested = project.file("hotseat.yaml", &target).suite("serve", SUITE).test(&[]);
+    tested.all_passed();
+    assert_eq!(tested.count("passed"), 5);
+}
+
+#[test]
+fn the_same_suite_holds_over_standard_streams() {
+    let target = format!("target: {{ type: command, command: ['{HOTSEAT}', serve, clerk, --stdio] }}\n");
+    let tested = project().file("hotseat.yaml", &target).suite("serve", SUITE).test(&[]);
+    tested.all_passed();
+    assert_eq!(tested.count("passed"), 5);
+}
+
+/// What is printed for these lines on standard input.
+fn lines(project: &Project, args: &[&str], input: &[serde_json::Value]) -> Vec<serde_json::Value> {
+    let args = [&["serve", "clerk", "--stdio"], args].concat();
+    let text: Vec<String> = input.iter().map(serde_json::Value::to_string).collect();
+    let output = project.command(&args).stdin(&format!("{}\n", text.join("\n\n"))).run();
+    assert_eq!((output.code, &*output.stderr), (0, ""), "{output}");
+    output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn lines_that_cannot_be_understood_are_answered_with_errors() {
+    let tools = json!([{"name": "look_up"}]);
+    let said = lines(
+        &project(),
+        &[],
+        &[
+            json!("hello"),
+            json!({"type": "massage"}),
+            json!({"type": "tool_result", "id": "c1", "result": 1}),
+            json!({"type": "message", "text": "hi", "attachments": [{"type": "image"}]}),
+            json!({"type": "message", "text": "hi", "tools": tools}),
+            json!({"type": "message", "text": "crash"}),
+            json!({"type": "message", "text": "hello"}),
+        ],
+    );
+    let words: Vec<&str> = said.iter().filter_map(|line| line["message"].as_str()).collect();
+    for (number, part) in [
+        "neither a `message` nor a `tool_result`",
+        "unknown variant `massage`",
+        "no call c1 waits for a result",
+        "the agent reads words only",
+        "the agent has a tool of its own called",
+        "plays a failure: auth",
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert!(words[number].contains(part), "{part}: {words:#?}");
+    }
+    assert_eq!(said[5]["code"], "LLM_FAILED");
+    assert_eq!(said[6], json!({"type": "text", "text": "Hello."}), "the conversation goes on");
+    assert_eq!(said.last().unwrap(), &json!({"type": "done"}));
+}
+
+#[test]
+fn a_client_answers_its_tools_over_standard_streams() {
+    let tools = json!([{"name": "confirm", "parameters": {"type": "object"}}]);
+    let ask = json!({"type": "message", "conversation_id": "c", "text": "confirm it", "tools": tools});
+    let answer = |id: &str| json!({"type": "tool_result", "id": id, "error": "nobody is there"});
+    let hello = json!({"type": "message", "conversation_id": "c", "text": "hello"});
+    let said = lines(&project(), &[], &[ask, answer("c-t1-k9"), hello]);
+    let call = &said[0];
+    assert_eq!(
+        (&call["type"], &call["name"], &call["id"]),
+        (&json!("tool_call"), &json!("confirm"), &json!("c-t1-k1"))
+    );
+    assert!(said[1]["message"].as_str().unwrap().contains("no call c-t1-k9 waits"), "{said:#?}");
+    // Whoever says something else has given the call up.
+    assert_eq!(said[2], json!({"type": "text", "text": "Hello."}));
+    assert_eq!(said.last().unwrap(), &json!({"type": "done"}));
+}
+
+#[test]
+fn conversations_over_standard_streams_can_be_kept() {
+    let project = project();
+    let say = |text: &str| [json!({"type": "message", "conversation_id": "kept", "text": text})];
+    let first = lines(&project, &["--store", "kept.db"], &say("order o-1"));
+    assert_eq!(first[1]["id"], "kept-t1-k1", "{first:#?}");
+    let second = lines(&project, &["--store", "kept.db"], &say("order o-2"));
+    assert_eq!(second[1]["id"], "kept-t2-k1", "{second:#?}");
+}
+
+#[test]
+fn standard_streams_and_ports_do_not_go_together() {
+    let output = project().hotseat(&["serve", "clerk", "--stdio", "--port", "0"]);
+    assert_eq!(output.code, 2, "{output}");
 }
 
 #[test]

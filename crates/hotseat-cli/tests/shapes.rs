@@ -792,6 +792,12 @@ fn many_cases_take_a_line_each() {
         let lines =
             output.stdout.lines().filter(|line| line.starts_with("► [T") && line.contains(" PASSED "));
         assert_eq!(lines.count(), count - trees, "{output}");
+        let line = "► [T1] hello (2 turns) PASSED (";
+        assert_eq!(
+            output.stdout.contains(line),
+            trees == 0,
+            "what was said first tells one from another\n{output}"
+        );
     }
 }
 

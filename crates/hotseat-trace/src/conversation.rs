@@ -56,7 +56,7 @@ pub struct Turn {
     pub run_error: Option<ErrorInfo>,
     /// What the agent says its runs cost, one entry a run.
     pub usage: Vec<Value>,
-    /// Why the agent's last reply ends where it does, in its word.
+    /// Why the agent's last reply ends where it does: in the word of its protocol, or in that of chat completions.
     pub finish_reason: Option<Arc<str>>,
     /// What the agent said of whether it waits for an input of the user; none where it said nothing.
     pub awaiting: Option<Awaiting>,
@@ -276,6 +276,9 @@ impl Conversation {
                 turn.result.clone_from(&p.result);
                 turn.finish_reason.clone_from(&p.finish_reason);
             }),
+            Payload::LlmCallCompleted(p) => self.in_turn(&p.turn_id, |turn| {
+                turn.finish_reason = Some(finish_reason(&p.stop_reason));
+            }),
             Payload::AwaitingInput(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.awaiting = Some(Awaiting { awaiting: p.awaiting, hint: p.hint.clone() });
             }),
@@ -315,7 +318,6 @@ impl Conversation {
             | Payload::MemoryExtractionCompleted(_)
             | Payload::MemoryExtractionFailed(_)
             | Payload::LlmCallStarted(_)
-            | Payload::LlmCallCompleted(_)
             | Payload::LlmCallFailed(_)
             | Payload::AgentCallStarted(_)
             | Payload::AgentCallContext(_)
@@ -515,5 +517,15 @@ impl<'a> Scope<'a> {
     /// From the start of the first turn to the end of the last.
     pub fn duration(self) -> Duration {
         self.ended() - self.started()
+    }
+}
+/// Why a model's reply ends, in the word that chat completions have for it.
+fn finish_reason(stop: &Arc<str>) -> Arc<str> {
+    match &**stop {
+        "end_turn" | "stop_sequence" => "stop".into(),
+        "max_tokens" => "length".into(),
+        "tool_use" => "tool_calls".into(),
+        "refusal" => "content_filter".into(),
+        _ => stop.clone(),
     }
 }

@@ -152,7 +152,7 @@ def a_failure(stream):
     talk = Talk(stream)
     talk.say("I am Ada")
     error = raised(lambda: talk.say("crash"), APIError if stream else InternalServerError)
-    assert "the agent failed" in str(error), error
+    assert "plays a failure" in str(error), error
     talk.messages.pop()
     message, _ = talk.say("anything else")
     assert message.content == "Yes.", message

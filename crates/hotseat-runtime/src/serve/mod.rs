@@ -1,4 +1,4 @@
-//! Agents over HTTP: AG-UI, and chat completions as OpenAI made them.
+//! Agents over HTTP: AG-UI, and chat completions as OpenAI made them; and over the standard streams of a program.
 //!
 //! A [`Server`] listens, and answers each request with a part of a conversation that a [`live`](crate::live) driver
 //! holds. What an agent is, which models speak for it and what is kept is all decided there; here is only what a
@@ -6,6 +6,7 @@
 
 mod ag_ui;
 mod http;
+mod lines;
 mod openai;
 mod refusal;
 mod talk;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hotseat_model::Tool;
 
 pub use http::{Options, ServeError, Server};
+pub use lines::converse;
 
 use crate::definition::{Definitions, schema};
 use crate::ids::{AgentId, ConversationId};

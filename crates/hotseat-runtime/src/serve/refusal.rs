@@ -14,6 +14,8 @@ pub struct Refusal {
     pub message: String,
     /// The member of the request that is at fault, for instance `messages[3].content`.
     pub member: Option<String>,
+    /// What the agent that failed calls it, in place of the name of the reason.
+    pub code: Option<String>,
 }
 
 /// The kinds of reasons.
@@ -82,12 +84,17 @@ impl Reason {
 impl Refusal {
     /// Something that cannot be understood, or is not done here.
     pub fn bad(member: impl Into<String>, message: impl Into<String>) -> Self {
-        Refusal { reason: Reason::BadRequest, message: message.into(), member: Some(member.into()) }
+        Refusal {
+            reason: Reason::BadRequest,
+            message: message.into(),
+            member: Some(member.into()),
+            code: None,
+        }
     }
 
     /// A refusal for another reason.
     pub fn of(reason: Reason, message: impl Into<String>) -> Self {
-        Refusal { reason, message: message.into(), member: None }
+        Refusal { reason, message: message.into(), member: None, code: None }
     }
 
     /// The conversation is not as the request takes it to be.
@@ -101,7 +108,7 @@ impl Refusal {
             "message": self.message,
             "type": self.reason.kind(),
             "param": self.member,
-            "code": self.reason.code(),
+            "code": self.code.as_deref().unwrap_or(self.reason.code()),
         }})
     }
 }

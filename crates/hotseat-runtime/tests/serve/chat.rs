@@ -198,6 +198,68 @@ async fn the_agents_own_tools_are_not_shown() {
     }
 }
 
+/// The pieces of an answer with the agent's own tools, and calls of the client's tools behind them.
+#[tokio::test]
+async fn the_agents_own_tools_are_shown_to_clients_that_ask() {
+    let model = scripted([
+        Rule::new().user("order").say("Let me look.").call_tool("look_up", json!({"order": "o-9"})),
+        Rule::new().tool_result("look_up").call_tool("refund", json!({"amount": 5})),
+        Rule::new().tool_result("refund").call_tool("pick", json!({"of": "a"})),
+        Rule::new().tool_result("pick").say("Done."),
+    ]);
+    let served = serve(&clerk(), model).await;
+    let mut chat = Chat::new(&served, "clerk", true);
+    chat.tools = pick();
+    chat.messages.push(json!({"role": "user", "content": "my order"}));
+    let asking = |chat: &Chat| {
+        let mut body = chat.body();
+        body["show_tools"] = json!(true);
+        body
+    };
+    let answer = served.post("/v1/chat/completions", &asking(&chat)).await.text().await.unwrap();
+    let mut calls = Vec::new();
+    let told: Vec<Value> = chunks(&answer)
+        .iter()
+        .filter_map(|chunk| {
+            let choice = &chunk["choices"][0];
+            let delta = &choice["delta"];
+            if let Some(call) = delta["tool_calls"].get(0) {
+                calls.push(call["id"].clone());
+                return Some(json!([call["index"], call["function"]["name"], call["function"]["arguments"]]));
+            }
+            match delta["role"].as_str() {
+                Some("tool") => {
+                    let of = calls.iter().position(|id| *id == delta["tool_call_id"]);
+                    Some(json!({"result": delta["content"], "of": of}))
+                }
+                _ => choice["finish_reason"].as_str().map(|reason| json!(reason)),
+            }
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            json!([0, "look_up", "{\"order\":\"o-9\"}"]),
+            json!({"result": "{\"order\":\"o-9\",\"total\":42.5}", "of": 0}),
+            json!([1, "refund", "{\"amount\":5}"]),
+            json!({"result": "a person declined the call: this client cannot ask a person", "of": 1}),
+            json!([2, "pick", "{\"of\":\"a\"}"]),
+            json!("tool_calls"),
+        ]
+    );
+    // What was shown is no part of the history: the client answers its own call and goes on.
+    let own = json!({"id": calls[2], "type": "function", "function": {"name": "pick", "arguments": "{}"}});
+    chat.messages.push(json!({"role": "assistant", "content": "Let me look.", "tool_calls": [own]}));
+    chat.messages.push(json!({"role": "tool", "tool_call_id": calls[2], "content": "red"}));
+    let choice = chat.go_on().await;
+    assert_eq!(choice["message"]["content"], "Done.");
+    assert_eq!(served.host.conversations().await.unwrap().len(), 1);
+
+    chat.stream = false;
+    let (status, words) = refused(served.post("/v1/chat/completions", &asking(&chat)).await).await;
+    assert!(status == 400 && words.contains("`show_tools` needs `stream: true`"), "{words}");
+}
+
 #[tokio::test]
 async fn what_a_person_would_have_to_approve_is_declined() {
     let model = scripted([
@@ -299,13 +361,13 @@ async fn a_failure_is_an_error_and_can_be_tried_again() {
                 assert_eq!(response.headers()["x-should-retry"], "false");
                 let (status, words) = refused(response).await;
                 assert_eq!(status, 500);
-                assert!(words.contains("the agent failed"), "{words}");
+                assert_eq!(words, "rule 2 plays a failure: auth");
             }
             true => {
                 let chunks = chunks(&response.text().await.unwrap());
                 let error = &chunks.last().unwrap()["error"];
-                assert!(error["message"].as_str().unwrap().contains("the agent failed"), "{error}");
-                assert_eq!(error["code"], "agent_failed");
+                assert_eq!(error["message"], "rule 2 plays a failure: auth");
+                assert_eq!((&error["type"], &error["code"]), (&json!("server_error"), &json!("LLM_FAILED")));
             }
         }
         let choice = chat.go_on().await;

@@ -16,8 +16,8 @@ use hotseat_runtime::files::{AgentFile, Connector};
 use hotseat_runtime::ids::{CallId, TurnId};
 use hotseat_runtime::live::{Handle, Host, HostError, HostOptions, Models, Signal, Watcher};
 use hotseat_trace::{
-    AgentRunFailed, ExecutionKind, Failure, FailureKind, InterruptRaised, Offset, Payload, Record,
-    ToolInvocation,
+    AgentRunFailed, Execution, ExecutionKind, Failure, FailureKind, InterruptRaised, Offset, Origin, Payload,
+    Record, ToolFailed, ToolInvocation, ToolInvoked,
 };
 use serde_json::Value;
 
@@ -53,6 +53,16 @@ pub struct Target {
 
 /// What of the options of a turn an agent in this process is told; it has no use for any other.
 pub const OPTIONS: [&str; 2] = ["connector", "metadata"];
+
+/// Whether a wish of `options.skip` is fulfilled by the mere fact that the agent is in this process: its conversations are
+/// kept nowhere, and everything it does is in the trace.
+pub fn skips(what: &str, wanted: &Value) -> bool {
+    match what {
+        "history" => *wanted == Value::Bool(true),
+        "trace" => *wanted == Value::Bool(false),
+        _ => false,
+    }
+}
 
 /// A conversation with an agent in this process.
 pub struct Session {
@@ -127,6 +137,8 @@ struct Turn<'a> {
     asked: usize,
     /// What the client answered to the agent's questions, by their ids.
     answered: HashMap<Arc<str>, InterruptReply>,
+    /// Calls that the agent has refused to its model; what they were is told by their move, which comes next.
+    refused: Vec<ToolFailed>,
     script: &'a mut TurnScript,
     recorder: &'a mut Recorder,
 }
@@ -175,6 +187,7 @@ impl Session {
             begun: HashMap::new(),
             asked: 0,
             answered: HashMap::new(),
+            refused: Vec::new(),
             script,
             recorder,
         };
@@ -321,6 +334,39 @@ impl Turn<'_> {
                 let begun = said_in.as_deref().and_then(|turn| self.begun.remove(&TurnId::from(turn)));
                 message.started_us = message.started_us.or(begun);
             }
+            Payload::ToolFailed(failed)
+                if within(record).is_none()
+                    && self.recorder.conversation().call(&failed.tool_call_id).is_none() =>
+            {
+                self.refused.push(failed.clone());
+                return Ok(Next::GoOn);
+            }
+            // What a model calls is a call, whatever becomes of it.
+            Payload::MoveRecorded(recorded) => {
+                let made = recorded.tool_call.as_ref();
+                let refused =
+                    |failed: &ToolFailed| made.is_some_and(|made| made.tool_call_id == failed.tool_call_id);
+                if let Some(made) = made
+                    && let Some(place) = self.refused.iter().position(refused)
+                {
+                    let failed = self.refused.remove(place);
+                    let called = ToolInvoked {
+                        turn_id: recorded.turn_id.clone(),
+                        tool_call_id: made.tool_call_id.clone(),
+                        tool_name: made.tool_id.clone(),
+                        target_type: None,
+                        target_id: None,
+                        r#async: false,
+                        input: Some(made.input.clone()),
+                        started_us: None,
+                        origin: Origin::Stream,
+                        subagent: None,
+                        message_id: None,
+                    };
+                    self.record(record, called);
+                    self.record(record, failed);
+                }
+            }
             // The agent tells how it understood the answer; here it counts what was answered.
             Payload::InterruptAnswered(told) => {
                 let (status, payload) = match self.answered.remove(&told.interrupt_id) {
@@ -339,13 +385,16 @@ impl Turn<'_> {
             Payload::InterruptRaised(question) => next = Next::Answer(self.approve(question)?),
             _ => {}
         }
-        match &record.execution {
-            Some(execution) if execution.kind == ExecutionKind::Workflow || execution.parent.is_some() => {
-                self.recorder.emit_within(execution.clone(), payload);
-            }
-            _ => self.recorder.emit(payload),
-        }
+        self.record(record, payload);
         Ok(next)
+    }
+
+    /// Records something where the agent has told it.
+    fn record(&mut self, told: &Record, payload: impl Into<Payload>) {
+        match within(told) {
+            Some(execution) => self.recorder.emit_within(execution.clone(), payload.into()),
+            None => self.recorder.emit(payload.into()),
+        }
     }
 
     /// The client carries a call out, as the test says.
@@ -382,6 +431,12 @@ impl Turn<'_> {
         };
         Ok(Told::Approval { at: address(&question.turn_id, &question.interrupt_id), verdict })
     }
+}
+
+/// Where something happened that did not happen in the conversation itself.
+fn within(record: &Record) -> Option<&Execution> {
+    let execution = record.execution.as_ref();
+    execution.filter(|execution| execution.kind == ExecutionKind::Workflow || execution.parent.is_some())
 }
 
 /// The first attempt at a call: who answers a call does not leave it to be tried again.

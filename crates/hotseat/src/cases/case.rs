@@ -14,12 +14,12 @@ use super::hook::{self, Hook, NamedHook};
 use super::limits::timeout;
 use super::partners::{self, Interactive, Simulator};
 use super::script::{client_tools, interrupt_answers};
-use super::shape::{CASE, EXPECTED_ERROR, MESSAGE, TURN};
+use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
 use super::suite::Decoding;
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
 use crate::session::{
-    ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Role, media, merged,
+    ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Role, Signs, media, merged,
 };
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
@@ -72,6 +72,8 @@ pub struct Case {
     pub on_missing_input: OnMissingInput,
     /// What is done when the agent is done and another turn is written.
     pub on_complete: OnComplete,
+    /// What shows that the agent waits where it does not say so itself.
+    pub signs: Signs,
     /// Whether the conversation goes on after a turn whose checks do not hold.
     pub continue_on_failure: bool,
     /// What is asserted of the whole conversation, with what the target asserts.
@@ -183,6 +185,8 @@ pub struct Inherited {
     pub case: Block,
     /// What is asserted of each turn.
     pub turn: Block,
+    /// What shows that it waits where it does not say so itself.
+    pub signs: Signs,
 }
 
 impl Case {
@@ -386,6 +390,7 @@ fn read(
             Some("fail") => OnComplete::Fail,
             _ => OnComplete::Continue,
         },
+        signs: signs(map, &inherited.signs),
         continue_on_failure: map.bool("continue_on_failure") == Some(true),
         on_missing_input: match map.text("on_missing_input") {
             Some("skip") => OnMissingInput::Skip,
@@ -397,6 +402,19 @@ fn read(
         checks,
         final_checks: Block::read(map.get("final_assertions"), mistakes).checks(),
         document: document.clone(),
+    }
+}
+
+/// What shows that the agent waits; what is not written holds as it is above.
+pub fn signs(map: &Map<'_>, above: &Signs) -> Signs {
+    let Some(written) = map.get("awaiting").and_then(|view| view.map(&AWAITING)) else {
+        return above.clone();
+    };
+    let tools =
+        written.list("tools").map(|tools| tools.into_iter().filter_map(View::text).map(str::to_string));
+    Signs {
+        tools: tools.map_or_else(|| above.tools.clone(), Iterator::collect),
+        questions: written.bool("questions").unwrap_or(above.questions),
     }
 }
 

@@ -18,7 +18,9 @@ mod suite;
 mod variables;
 
 pub use block::Block;
-pub use case::{Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Parse, Turn};
+pub use case::{
+    Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Parse, Turn, signs,
+};
 pub use checkpoints::Checkpoint;
 pub use hook::{Hook, NamedHook};
 pub use limits::millis;

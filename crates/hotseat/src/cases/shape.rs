@@ -64,12 +64,12 @@ pub static CASE: Shape = Shape {
         Field::optional(
             "before",
             Kind::NonEmptyText,
-            "A hook of the project file, by its name, that runs before everything else. It reads `{test_case}` from its standard input; what it prints is a JSON object of variables, or nothing.",
+            "A hook that runs before everything else: a command of the project file by its name, or a function of a script as `env_test.Before`. A command reads `{test_case}` from its standard input; what it prints is a JSON object of variables, or nothing.",
         ),
         Field::optional(
             "after",
             Kind::NonEmptyText,
-            "A hook of the project file, by its name, that runs when all is over, whatever it came to. It reads `{test_case, result, before_data}`. That it fails changes no verdict. It does not run if `before` failed.",
+            "A hook, named as in `before`, that runs when all is over, whatever it came to. A command reads `{test_case, result, before_data}`. That it fails changes no verdict. It does not run if `before` failed.",
         ),
         Field::optional(
             "type",
@@ -137,6 +137,7 @@ pub static CASE: Shape = Shape {
             Kind::Choice(&["skip", "fail", "end"]),
             "What happens when the turns are over and the agent waits: the case is skipped, fails, or is judged as it is. Default: `skip` with `type: multi_turn`, `simulator` or `interactive`, otherwise `end`.",
         ),
+        Field::optional("awaiting", Kind::Shape(&AWAITING), "What shows that the agent waits, where it does not say so itself. Default: as for the agent."),
         Field::optional(
             "max_turns",
             Kind::Integer { min: 1, max: 10_000 },
@@ -312,6 +313,18 @@ pub static INTERACTIVE: Shape = Shape {
     fields: &[
         Field::optional("enabled", Kind::Bool, "Whether a person is asked.").default("false"),
         Field::optional("timeout", Kind::NonEmptyText, "How long is waited for an answer.").default("5m"),
+    ],
+};
+
+/// How it is seen that an agent waits.
+pub static AWAITING: Shape = Shape {
+    name: "Awaiting",
+    doc: "How it is seen that an agent waits for an input, where it does not say so itself.",
+    fields: &[
+        Field::optional("tools", Kind::List(&Kind::NonEmptyText), "Tools by which the agent asks the user.")
+            .default("[request_confirmation, ask_user, get_user_input]"),
+        Field::optional("questions", Kind::Bool, "Whether what the agent says is read for questions.")
+            .default("true"),
     ],
 };
 

@@ -79,6 +79,15 @@ impl Suite {
     /// Reads its cases one after the other; the file is never in memory as a whole. Each entry is a case or all
     /// that is wrong with it. A file without any case is one mistake.
     pub fn cases<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + 'a {
+        self.read(decoding, BATCH)
+    }
+
+    /// The same by the thread that asks alone, and no further than it asks: for who has time, and wants little memory.
+    pub fn cases_in_turn<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + 'a {
+        self.read(decoding, 1)
+    }
+
+    fn read<'a>(&'a self, decoding: Decoding<'a>, batch: usize) -> impl Iterator<Item = Decoded> + 'a {
         let mut decoded = VecDeque::new();
         let mut any = false;
         let syntax = self.syntax();
@@ -94,7 +103,7 @@ impl Suite {
         let mut names = Names::default();
         std::iter::from_fn(move || {
             if decoded.is_empty() {
-                let batch: Vec<_> = documents.iter_mut().flatten().take(BATCH).collect();
+                let batch: Vec<_> = documents.iter_mut().flatten().take(batch).collect();
                 decoded
                     .extend(decode_all(&batch, syntax, decoding).into_iter().map(|case| names.check(case?)));
                 if decoded.is_empty() && !any {

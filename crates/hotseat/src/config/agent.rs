@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::shape::TARGET;
 use super::start::Start;
 use super::target::{BoundTarget, Hears, Kind, Target};
-use crate::cases::{Block, Inherited, Variables, interpolate, literal, millis, references};
-use crate::session::{Redactor, Timeouts};
+use crate::cases::{Block, Inherited, Variables, interpolate, literal, millis, references, signs};
+use crate::session::{Redactor, Signs, Timeouts};
 use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
 use hotseat_runtime::files::Connectors;
 
@@ -77,6 +77,7 @@ impl Agent {
         let inherited = Inherited {
             case: Block::read(map.get("assert"), mistakes),
             turn: Block::read(map.get("turn_assert"), mistakes),
+            signs: signs(&map, &Signs::default()),
         };
         let has_start = shape.field("start").is_some() && unset.is_empty();
         let start = if has_start { Start::read(&map, root, mistakes) } else { None };
@@ -182,7 +183,7 @@ impl Agent {
 }
 
 /// The settings of an agent that hold for its recordings too.
-const KEPT_IN_REPLAY: [&str; 5] = ["description", "tools", "timeout_ms", "assert", "turn_assert"];
+const KEPT_IN_REPLAY: [&str; 6] = ["description", "tools", "timeout_ms", "assert", "turn_assert", "awaiting"];
 
 /// What would be written for an agent that serves recordings.
 fn replay_node(from: &str) -> Node {

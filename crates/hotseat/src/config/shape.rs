@@ -1,6 +1,6 @@
 //! What may be written in a project file, as data.
 
-use crate::cases::shape::{ASSERT_KIND, CLIENT_TOOL, CONTEXT, HOOK, RETRIES};
+use crate::cases::shape::{ASSERT_KIND, AWAITING, CLIENT_TOOL, CONTEXT, HOOK, RETRIES};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -115,6 +115,11 @@ const STARTED: Field = Field::optional(
 );
 const ASSERTED: Field =
     Field::optional("assert", ASSERT_KIND, "What is asserted of every conversation as a whole.");
+const AWAITED: Field = Field::optional(
+    "awaiting",
+    Kind::Shape(&AWAITING),
+    "What shows that the agent waits for an input, where it does not say so itself.",
+);
 const TURN_ASSERTED: Field = Field::optional("turn_assert", ASSERT_KIND, "What is asserted of every turn.");
 
 /// An agent that speaks AG-UI.
@@ -150,6 +155,7 @@ pub static AG_UI_TARGET: Shape = Shape {
         STARTED,
         ASSERTED,
         TURN_ASSERTED,
+        AWAITED,
     ],
 };
 
@@ -189,6 +195,7 @@ pub static OPENAI_TARGET: Shape = Shape {
         STARTED,
         ASSERTED,
         TURN_ASSERTED,
+        AWAITED,
     ],
 };
 
@@ -239,6 +246,7 @@ pub static HTTP_TARGET: Shape = Shape {
         STARTED,
         ASSERTED,
         TURN_ASSERTED,
+        AWAITED,
     ],
 };
 
@@ -345,6 +353,7 @@ pub static COMMAND_TARGET: Shape = Shape {
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,
+        AWAITED,
     ],
 };
 
@@ -373,6 +382,7 @@ pub static EMBEDDED_TARGET: Shape = Shape {
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,
+        AWAITED,
     ],
 };
 
@@ -399,6 +409,7 @@ pub static REPLAY_TARGET: Shape = Shape {
         FOLDER,
         ASSERTED,
         TURN_ASSERTED,
+        AWAITED,
     ],
 };
 

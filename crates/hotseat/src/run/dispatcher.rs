@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
-use super::attempt::{Attempt, Outside, attempt};
+use super::attempt::{Attempt, attempt};
 use super::dispatch::{Dispatch, Step};
 use super::outcome::{Outcome, Repetition};
+use super::outside::Outside;
 use super::plan::{Plan, Selected};
 use super::reading::Cases;
 use super::stability::PassRate;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::attempt::{Keep, Outside};
+use super::outside::{Keep, Outside};
 use super::partners::role;
 use crate::adapters::http::Http;
 use crate::checks::Reference;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use hotseat_trace::{Failure, FailureKind};
 use serde_json::{Map, Value, json};
 
-use super::attempt::{Attempt, Outside, on_behalf_of, undefined};
+use super::attempt::{Attempt, undefined};
 use super::outcome::Outcome;
+use super::outside::{Outside, on_behalf_of};
 use super::plan::{Plan, Selected};
 use crate::cases::{Hook, NamedHook};
 use crate::config::{NamedBy, Whose};

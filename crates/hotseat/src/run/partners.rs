@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::attempt::Outside;
+use super::outside::Outside;
 use crate::cases::{Case, Suite};
 use crate::checks::{Check, Reference, Scripted};
 use crate::config::{Agent, Helper, Part, Project, Wanted};

@@ -201,7 +201,7 @@ impl Plan {
             return Box::new(kept.iter().cloned().map(Ok));
         }
         let read = self.suites.iter().flat_map(move |suite| {
-            let cases = suite.0.cases(project.decoding(suite.1.as_deref()));
+            let cases = suite.0.cases_in_turn(project.decoding(suite.1.as_deref()));
             cases.map(move |case| (suite, case.map_err(|found| found.into_iter().collect::<Vec<_>>())))
         });
         let selected = read.filter(|(_, case)| case.as_ref().map_or(true, |case| self.selection.fits(case)));

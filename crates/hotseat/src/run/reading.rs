@@ -10,14 +10,14 @@ use super::plan::{Plan, Selected};
 use crate::config::Project;
 
 /// How many cases are read ahead of those that have begun.
-const AHEAD: usize = 256;
+const AHEAD: usize = 64;
 
 type Read = Result<Selected, Vec<Diagnostic>>;
 
 /// The cases of a run.
 pub(super) enum Cases {
-    /// They were kept when the plan was made.
-    Kept(std::vec::IntoIter<Selected>),
+    /// They were kept when the plan was made; so many of them were given out.
+    Kept(Arc<Plan>, usize),
     /// They are read by a thread of its own, so that conversations do not wait for files. It waits when it is ahead
     /// by enough, and ends when nobody wants cases any more.
     Read(mpsc::Receiver<Read>, Option<JoinHandle<()>>),
@@ -25,8 +25,8 @@ pub(super) enum Cases {
 
 impl Cases {
     pub(super) fn of(plan: &Arc<Plan>, project: &Arc<Project>) -> Cases {
-        if let Some(kept) = plan.kept() {
-            return Cases::Kept(kept.to_vec().into_iter());
+        if plan.kept().is_some() {
+            return Cases::Kept(plan.clone(), 0);
         }
         let (plan, project) = (plan.clone(), project.clone());
         let (send, received) = mpsc::channel(AHEAD);
@@ -43,7 +43,11 @@ impl Cases {
     /// The next one. Nothing is lost when this is dropped before it is done.
     pub(super) async fn next(&mut self) -> Option<Read> {
         match self {
-            Cases::Kept(kept) => kept.next().map(Ok),
+            Cases::Kept(plan, given) => {
+                let next = plan.kept().and_then(|kept| kept.get(*given)).cloned();
+                *given += 1;
+                next.map(Ok)
+            }
             Cases::Read(received, thread) => {
                 let next = received.recv().await;
                 // A thread that broke off must not look like the end of the cases.

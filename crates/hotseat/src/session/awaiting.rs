@@ -5,8 +5,21 @@ use serde_json::Value;
 
 use crate::checks::whole_json;
 
-/// Tools by which an agent asks the user for something.
-pub const ASKING_TOOLS: [&str; 3] = ["request_confirmation", "ask_user", "get_user_input"];
+/// What shows that an agent waits where it does not say so itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signs {
+    /// Tools by which it asks the user for something.
+    pub tools: Vec<String>,
+    /// Whether its words are read for questions.
+    pub questions: bool,
+}
+
+impl Default for Signs {
+    fn default() -> Self {
+        let tools = ["request_confirmation", "ask_user", "get_user_input"].map(str::to_string);
+        Signs { tools: tools.to_vec(), questions: true }
+    }
+}
 
 /// Whether an agent waits for the user, and how that shows. The first sign decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +61,7 @@ impl Waiting {
     }
 
     /// Looks at a turn that is over.
-    pub fn of(turn: &Turn) -> Waiting {
+    pub fn of(turn: &Turn, signs: &Signs) -> Waiting {
         if let Some(told) = &turn.awaiting {
             return if told.awaiting { Waiting::Declared } else { Waiting::DeclaredDone };
         }
@@ -60,7 +73,7 @@ impl Waiting {
             Some(false) => return Waiting::DeclaredDone,
             None => {}
         }
-        if turn.tool_calls.iter().any(|call| ASKING_TOOLS.contains(&&*call.name)) {
+        if turn.tool_calls.iter().any(|call| signs.tools.iter().any(|tool| **tool == *call.name)) {
             return Waiting::AskingTool;
         }
         if matches!(turn.finish_reason.as_deref(), Some("length" | "tool_calls")) {
@@ -70,7 +83,7 @@ impl Waiting {
             Some(content) => content,
             None => answer,
         };
-        if asks(text) { Waiting::Question } else { Waiting::Completed }
+        if signs.questions && asks(text) { Waiting::Question } else { Waiting::Completed }
     }
 }
 

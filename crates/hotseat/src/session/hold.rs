@@ -142,7 +142,7 @@ impl Talk<'_> {
         let last = self.turns().last();
         let sources = Sources {
             turn_written: place < case.turns.len(),
-            awaiting: last.is_none_or(|turn| Waiting::of(turn).is_awaiting()),
+            awaiting: last.is_none_or(|turn| Waiting::of(turn, &case.signs).is_awaiting()),
             simulator: case.simulator.as_ref().map(|_| match case.is_dynamic {
                 true => Asked::Always,
                 false => Asked::WhenAwaited,

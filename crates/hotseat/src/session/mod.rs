@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use hotseat_trace::{CheckVerdict, Conversation, Record, Verdict};
 
-pub use awaiting::Waiting;
+pub use awaiting::{Signs, Waiting};
 pub use checkpoints::{Reached, missing};
 pub use clock::{Clock, wall_millis};
 pub use content::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role, media, merged, words};

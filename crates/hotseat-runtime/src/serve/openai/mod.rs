@@ -6,6 +6,7 @@
 mod known;
 mod request;
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -39,6 +40,8 @@ pub struct Chat {
     message: usize,
     head: Head,
     begun: bool,
+    /// The agent's own calls that were told, in this order; none are told to a client that did not ask for them.
+    shown: Option<Vec<Arc<str>>>,
 }
 
 /// What all pieces of an answer share.
@@ -64,7 +67,7 @@ impl Chat {
     /// # Errors
     /// When the request leaves calls unanswered, or the conversation does not take it.
     pub async fn begin(agent: &Agent, asked: Asked) -> Result<(Chat, Taken), Refusal> {
-        let Asked { model, messages, context, tools, user, stream, include_usage } = asked;
+        let Asked { model, messages, context, tools, user, stream, include_usage, show_tools } = asked;
         agent.check_offer(&tools)?;
         let answered = messages.iter().rposition(|said| matches!(said, Said::Assistant { .. }));
         let before = answered.map_or(0, |last| last + 1);
@@ -113,6 +116,7 @@ impl Chat {
             message: 0,
             head,
             begun: false,
+            shown: show_tools.then(Vec::new),
         };
         Ok((chat, taken))
     }
@@ -128,8 +132,7 @@ impl Chat {
             match self.step().await {
                 Ok(Step::Said(pieces)) if pieces.is_empty() => {}
                 Ok(Step::Said(pieces)) => {
-                    chunks
-                        .extend(pieces.into_iter().map(|piece| self.chunk(json!({"content": piece}), None)));
+                    chunks.extend(pieces.into_iter().map(|piece| self.chunk(piece.delta(), None)));
                     return Told::Chunks(chunks);
                 }
                 Ok(Step::Over(ending)) => return Told::Last(self.last_chunks(&ending)),
@@ -193,10 +196,8 @@ impl Chat {
             Next::Over(ending) => {
                 if let Some(failure) = &ending.failure {
                     self.go_back();
-                    return Err(Refusal::of(
-                        Reason::Failed,
-                        format!("the agent failed: {}", failure.message),
-                    ));
+                    let refusal = Refusal::of(Reason::Failed, failure.message.clone());
+                    return Err(Refusal { code: failure.code.clone(), ..refusal });
                 }
                 let calls = ending.calls.iter().map(|call| call.call.to_string()).collect();
                 self.messages.push(Said::Assistant { text: self.text.clone(), calls });
@@ -210,13 +211,36 @@ impl Chat {
                 translate::Told::TextStarted { speaker: Speaker::Agent, .. } => {
                     if !self.text.is_empty() {
                         self.text.push_str("\n\n");
-                        pieces.push("\n\n".to_string());
+                        pieces.push(Piece::Text("\n\n".to_string()));
                     }
                     self.message = self.text.len();
                 }
                 translate::Told::Text { speaker: Speaker::Agent, text, .. } => {
                     self.text.push_str(&text);
-                    pieces.push(text);
+                    pieces.push(Piece::Text(text));
+                }
+                translate::Told::Called {
+                    call,
+                    tool,
+                    arguments,
+                    speaker: Speaker::Agent,
+                    by_client: false,
+                    ..
+                } => {
+                    if let Some(shown) = &mut self.shown {
+                        pieces.push(Piece::Called {
+                            index: shown.len(),
+                            call: call.clone(),
+                            tool,
+                            arguments,
+                        });
+                        shown.push(call);
+                    }
+                }
+                translate::Told::Answered { call, content, speaker: Speaker::Agent, .. }
+                    if self.shown.as_ref().is_some_and(|shown| shown.contains(&call)) =>
+                {
+                    pieces.push(Piece::Answered { call, content });
                 }
                 translate::Told::Withdrawn { .. } => {
                     if let Err(refusal) = self.withdraw(&mut pieces) {
@@ -239,9 +263,9 @@ impl Chat {
     }
 
     /// What was told of the last message was never said. In pieces, it can no longer be taken back.
-    fn withdraw(&mut self, pieces: &mut Vec<String>) -> Result<(), Refusal> {
+    fn withdraw(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Refusal> {
         let withdrawn = self.text.len() - self.message;
-        let unsent: usize = pieces.iter().map(String::len).sum();
+        let unsent: usize = pieces.iter().rev().map_while(Piece::text).map(str::len).sum();
         if self.head.stream && withdrawn > unsent {
             let message =
                 "the model's reply broke off after a part of it was sent, and its next one is another";
@@ -249,9 +273,10 @@ impl Chat {
         }
         let mut said = self.text.split_off(self.message).len();
         while said > 0
-            && let Some(piece) = pieces.pop()
+            && let Some(text) = pieces.last().and_then(Piece::text)
         {
-            said = said.saturating_sub(piece.len());
+            said = said.saturating_sub(text.len());
+            pieces.pop();
         }
         Ok(())
     }
@@ -260,7 +285,7 @@ impl Chat {
         let mut chunks = Vec::new();
         for (index, call) in ending.calls.iter().enumerate() {
             let mut call = called(call);
-            call["index"] = json!(index);
+            call["index"] = json!(self.shown.as_ref().map_or(0, Vec::len) + index);
             chunks.push(self.chunk(json!({"tool_calls": [call]}), None));
         }
         chunks.push(self.chunk(json!({}), Some(finish_reason(ending))));
@@ -288,10 +313,46 @@ impl Chat {
     }
 }
 
+/// A piece of an answer.
+enum Piece {
+    /// Words.
+    Text(String),
+    /// A tool of the agent's own is called, after `index` others.
+    Called { index: usize, call: Arc<str>, tool: Arc<str>, arguments: String },
+    /// It has answered.
+    Answered { call: Arc<str>, content: String },
+}
+
+impl Piece {
+    /// Its words, if it has some.
+    fn text(&self) -> Option<&str> {
+        match self {
+            Piece::Text(text) => Some(text),
+            Piece::Called { .. } | Piece::Answered { .. } => None,
+        }
+    }
+
+    /// What it adds to the answer.
+    fn delta(self) -> Value {
+        match self {
+            Piece::Text(text) => json!({"content": text}),
+            Piece::Called { index, call, tool, arguments } => json!({"tool_calls": [{
+                "index": index,
+                "id": call,
+                "type": "function",
+                "function": {"name": tool, "arguments": arguments},
+            }]}),
+            Piece::Answered { call, content } => {
+                json!({"role": "tool", "tool_call_id": call, "content": content})
+            }
+        }
+    }
+}
+
 /// What has become of an answer.
 enum Step {
     /// More was said.
-    Said(Vec<String>),
+    Said(Vec<Piece>),
     /// It is whole.
     Over(Ending),
 }

@@ -26,6 +26,8 @@ pub struct Asked {
     pub stream: bool,
     /// Whether the last piece is to hold the usage.
     pub include_usage: bool,
+    /// Whether the agent's own tools are told of, too.
+    pub show_tools: bool,
 }
 
 /// A message.
@@ -73,6 +75,9 @@ struct Written {
     stream: bool,
     #[serde(default, deserialize_with = "nullable")]
     stream_options: StreamOptions,
+    /// Not of the protocol: whether the calls of the agent's own tools, and what they returned, are told.
+    #[serde(default, deserialize_with = "nullable")]
+    show_tools: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -182,6 +187,7 @@ pub fn read(body: &[u8]) -> Result<Asked, Refusal> {
         user: written.user.filter(|user| !user.is_empty()).unwrap_or_else(|| "user".to_string()),
         stream: written.stream,
         include_usage: written.stream_options.include_usage,
+        show_tools: written.show_tools,
     })
 }
 
@@ -202,6 +208,11 @@ fn refuse_what_is_not_done(written: &Written) -> Result<(), Refusal> {
     }
     if !written.functions.is_null() {
         return Err(Refusal::bad("functions", "`functions` is not understood; use `tools`"));
+    }
+    if written.show_tools && !written.stream {
+        let message =
+            "what the agent's own tools do is told as it happens: `show_tools` needs `stream: true`";
+        return Err(Refusal::bad("show_tools", message));
     }
     if written.logprobs {
         return Err(Refusal::bad("logprobs", "the agent has no log probabilities to tell"));

@@ -188,7 +188,15 @@ impl Hears {
 
     fn deaf_to_options<'a>(&'a self, options: &'a Options) -> impl Iterator<Item = Diagnostic> + 'a {
         let members = options.value.as_object().into_iter().flatten();
-        members.filter_map(|(name, _)| {
+        members.filter_map(|(name, value)| {
+            if let (Kind::Embedded, "skip", Some(wishes)) = (self.kind, name.as_str(), value.as_object()) {
+                let (what, wanted) = wishes.iter().find(|(what, wanted)| !embedded::skips(what, wanted))?;
+                let message = format!(
+                    "this case gives `options.skip.{what}: {wanted}`, and an embedded agent cannot do that"
+                );
+                let help = "its conversations are kept nowhere and always traced: `history: true` and `trace: false` hold anyway";
+                return Some(Diagnostic::new(message).at(options.place.clone()).help(help));
+            }
             if self.kind == Kind::OpenAi && RESERVED.contains(&name.as_str()) {
                 let message =
                     format!("`options.{name}` would take the place of what is said and how it is sent");

@@ -142,7 +142,7 @@ fn headline(look: &Look, outcome: &Outcome, setting: &Setting, ends: bool) -> St
     let (status, skip_reason) = (attempt.verdict.status, attempt.verdict.skip_reason.as_deref());
     if !ends {
         let turns = look.fitting(columns(marker), [turns, String::new()]);
-        let name = name(look, attempt, look.left(columns(marker) + columns(&turns)));
+        let name = name(look, attempt, false, look.left(columns(marker) + columns(&turns)));
         return format!("{marker}{name}{}\n", look.paint(Tone::Quiet, &turns));
     }
     let taken = columns(marker) + columns(" ") + columns(word) + columns(" ");
@@ -153,7 +153,7 @@ fn headline(look: &Look, outcome: &Outcome, setting: &Setting, ends: bool) -> St
             let room = look.left(taken + columns(&turns));
             let label = columns(&label(&case.id, &case.name, case.named));
             let reason = one_line(reason, room.saturating_sub(label.min(room / 2)));
-            let name = name(look, attempt, room.saturating_sub(columns(&reason)));
+            let name = name(look, attempt, true, room.saturating_sub(columns(&reason)));
             (turns, name, reason)
         }
         _ => {
@@ -161,7 +161,7 @@ fn headline(look: &Look, outcome: &Outcome, setting: &Setting, ends: bool) -> St
             let (rest, tries) = (rest(attempt, mode), tries(outcome));
             let rest = look.fitting(taken + columns(&turns), [rest + &tries, tries]);
             let turns = look.fitting(taken + columns(&rest), [turns, String::new()]);
-            let name = name(look, attempt, look.left(taken + columns(&rest) + columns(&turns)));
+            let name = name(look, attempt, true, look.left(taken + columns(&rest) + columns(&turns)));
             (turns, name, format!("({}){rest}", duration(attempt.duration)))
         }
     };
@@ -178,15 +178,14 @@ pub(super) fn label(id: &str, name: &str, named: bool) -> String {
     }
 }
 
-/// What a case is called and, where it is all in one question, how that begins.
-fn name(look: &Look, attempt: &Attempt, room: usize) -> String {
+/// What a case is called. Where nothing of the conversation stands below (`ends`), also how its only question begins, or
+/// the first one of a case without a name.
+fn name(look: &Look, attempt: &Attempt, ends: bool, room: usize) -> String {
     let (case, mode) = (&attempt.selected.case, attempt.mode());
     let label = one_line(&label(&case.id, &case.name, case.named), room);
     // What was never said is not shown: secrets are taken out of what is said when it is recorded.
-    let said = match (mode, attempt.conversation.turns.first()) {
-        (Mode::Standard, Some(turn)) => turn.user.as_deref(),
-        (Mode::Standard, None) | (Mode::MultiTurn | Mode::Dynamic, _) => None,
-    };
+    let tells = ends && (mode == Mode::Standard || !case.named);
+    let said = attempt.conversation.turns.first().filter(|_| tells).and_then(|turn| turn.user.as_deref());
     let between = if case.named { " · " } else { " " };
     let room = room.saturating_sub(columns(&label) + columns(between));
     let Some(said) = said.filter(|said| !said.trim().is_empty() && room >= SHORTEST_PREVIEW) else {

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use hotseat_trace::Status;
 
 pub use look::Look;
+pub(super) use turn::passed;
 
 use self::progress::Progress;
 use self::stability::Steadiness;

@@ -30,8 +30,15 @@ pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) ->
     out.push_str(&section(look, "Failed Tests"));
     let count = failures.count;
     let first = failures.first();
-    for failed in first {
-        let _ = writeln!(out, "{}", line(look, failed));
+    let lines: Vec<(String, String)> = first.iter().map(label_and_note).collect();
+    // Places stand below the cases where there is no room beside one of them.
+    let taken = |(label, note): &(String, String)| columns(HEAD) + columns(label) + 1 + columns(note);
+    let beside = lines.iter().all(|line| taken(line) <= look.width);
+    let between = if beside { " " } else { "\n    " };
+    for (label, note) in &lines {
+        let label = one_line(label, look.left(columns(HEAD)));
+        let (mark, note) = (look.paint(Tone::Bad, HEAD), look.paint(Tone::Quiet, note));
+        let _ = writeln!(out, "{mark}{label}{between}{note}");
     }
     if count > first.len() {
         let _ = writeln!(out, "  … and {} more", count - first.len());
@@ -40,20 +47,18 @@ pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) ->
     out
 }
 
-/// A failed case with its place, which stands below it where there is no room beside it.
-fn line(look: &Look, failed: &Failed) -> String {
+/// What stands before a failed case.
+const HEAD: &str = "  ✗ ";
+
+/// What a failed case is called; where it is written, and why it failed if no check decided that.
+fn label_and_note(failed: &Failed) -> (String, String) {
     let place = one_line(&failed.place, 4000);
     let note = match failed.kind {
         FailureKind::Assertion => format!("({place})"),
         kind => format!("({place}, {})", kind.name()),
     };
-    let head = "  ✗ ";
     let label = super::case::label(&failed.id, &failed.name, failed.named);
-    let beside = columns(head) + columns(&label) + 1 + columns(&note) <= look.width;
-    let label = one_line(&label, look.left(columns(head)));
-    let between = if beside { " " } else { "\n    " };
-    let (mark, note) = (look.paint(Tone::Bad, head), look.paint(Tone::Quiet, &note));
-    format!("{mark}{label}{between}{note}")
+    (one_line(&label, 4000), note)
 }
 
 /// The counts, and where the reports are.
@@ -108,10 +113,14 @@ pub(super) fn counts(
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), |rate| format!("{rate:.1}%"));
     row("Pass Rate:", &rate, None);
     let mut took = duration(summary.duration);
-    let ran = u32::try_from(summary.passed + summary.failed).unwrap_or(u32::MAX);
+    let (ran, what) = match &summary.repeats {
+        Some(repeats) => (repeats.total, "run"),
+        None => (summary.passed + summary.failed, "test"),
+    };
+    let ran = u32::try_from(ran).unwrap_or(u32::MAX);
     if setting.at_once() > 1 && ran > 1 {
         let effective = duration(summary.duration / ran);
-        let _ = write!(took, " (effective: {effective}/test with {} parallel)", setting.at_once());
+        let _ = write!(took, " (effective: {effective}/{what} with {} parallel)", setting.at_once());
     }
     row("Duration:", &took, None);
     if (setting.modes.multi_turn || setting.modes.dynamic) && totals.held > 0 {
@@ -150,8 +159,13 @@ pub(super) fn verdict(look: &Look, summary: &Summary) -> String {
         (false, true) => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),
         (false, false) => match summary {
             Summary { passed: 0, .. } => ("⚠ NO TEST RAN".to_string(), Tone::Skipped),
-            Summary { skipped: 0, .. } => ("✨ ALL TESTS PASSED ✨".to_string(), Tone::Good),
-            Summary { skipped, .. } => (format!("✨ ALL TESTS PASSED ✨ ({skipped} skipped)"), Tone::Good),
+            Summary { skipped, flaky, .. } => {
+                let notes = [(*flaky, "flaky"), (*skipped, "skipped")];
+                let notes = notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+                let notes = notes.collect::<Vec<_>>().join(", ");
+                let notes = if notes.is_empty() { notes } else { format!(" ({notes})") };
+                (format!("✨ ALL TESTS PASSED ✨{notes}"), Tone::Good)
+            }
         },
     };
     closing(look, tone, &words)

@@ -43,7 +43,7 @@ impl Line {
 
 /// Whether a turn is one that went well, as far as it is told by itself. What the whole conversation came to may be
 /// another thing.
-pub(super) fn passed(turn: &Turn, attempt: &Attempt) -> bool {
+pub(in crate::report) fn passed(turn: &Turn, attempt: &Attempt) -> bool {
     if attempt.checks.iter().any(|checked| checked.turn == Some(turn.number) && checked.fails()) {
         return false;
     }

@@ -1,0 +1,178 @@
+//! `hotseat test`.
+
+mod choices;
+mod holding;
+mod outputs;
+mod reporters;
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::Arc;
+
+use hotseat::adapters::http::Http;
+use hotseat::document::Diagnostic;
+use hotseat::report::{self, Events};
+use hotseat::run::{Choices, Control, Keep, Outside, Setting, Summary};
+use tokio::sync::watch;
+
+use crate::args::TestArgs;
+use crate::dry_run;
+use crate::exit::Exit;
+use crate::input::Input;
+use crate::list::{open, read};
+use crate::signals::Signals;
+use crate::world::World;
+
+/// Runs the cases that are selected.
+pub fn run(args: TestArgs, world: &World) -> Exit {
+    let json = args.json;
+    let mut events = None;
+    let exit = carry_out(args, world, &mut events);
+    if !json {
+        return exit;
+    }
+    let ended = match &mut events {
+        Some(events) => events.end(exit.code()),
+        None => report::nothing_ran(&mut io::stdout(), exit.code()),
+    };
+    match ended {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Broken,
+        Ok(()) | Err(_) => exit,
+    }
+}
+
+/// Whether arguments that could not be read ask for events.
+pub fn wants_events(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    arguments.nth(1).is_some_and(|command| command == "test") && arguments.any(|word| word == "--json")
+}
+
+/// Says as events that the arguments are wrong.
+pub fn misused(words: &str) {
+    let words = words.trim();
+    let mistake = Diagnostic::new(words.strip_prefix("error: ").unwrap_or(words));
+    let _ = report::mistake(&mut io::stdout(), &mistake)
+        .and_then(|()| report::nothing_ran(&mut io::stdout(), Exit::Usage.code()));
+}
+
+/// Does what the arguments say. Events, where they are asked for, still lack their end.
+fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
+    match try_to(args, world, events) {
+        Ok(exit) | Err(exit) => exit,
+    }
+}
+
+/// The same. What keeps the run from beginning has been said when this fails.
+fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Result<Exit, Exit> {
+    let calling = choices::calling(&args.call, world).map_err(|wrong| world.refuse(wrong))?;
+    let input = args.input.as_deref().map(|written| Input::read(written, &world.folder));
+    let input = input.transpose().map_err(|wrong| world.refuse([wrong]))?;
+    if let Some(Input::File(path)) = &input {
+        args.select.paths.push(path.clone());
+    }
+    let project = Arc::new(open(&args.select, calling, args.simulator.as_ref(), world)?);
+    if let Some(input) = &input {
+        input.check(&args.select, &project, world).map_err(|wrong| world.refuse(wrong))?;
+    }
+    let http = Arc::new(Http::default());
+    let given = input.as_ref().map(|input| input.suites(&args.select, &project, &http, world));
+    let given = given.transpose().map_err(|wrong| {
+        world.complain(wrong);
+        Exit::Broken
+    })?;
+    let mut plan = read(&args.select, given.flatten(), &project, world)?;
+    let hooks = args.before.iter().chain(&args.after);
+    let wrong: Vec<Diagnostic> = hooks.filter_map(|name| project.wrong_hook(name, &plan.whose())).collect();
+    if !wrong.is_empty() {
+        return Err(world.refuse(wrong));
+    }
+    if let Some(writer) = &args.reporter {
+        plan.add_helper(project.find_helper(writer, None).map_err(|wrong| world.refuse(wrong))?);
+    }
+    if plan.lacks_agent() {
+        return Err(world.refuse([project.no_target()]));
+    }
+    let keep = match (&args.trace, &args.record) {
+        (Some(_), _) => Keep::Raw,
+        (None, Some(_)) => Keep::Events,
+        (None, None) => Keep::Nothing,
+    };
+    let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep);
+    let mut outside = outside.map_err(|wrong| world.refuse(wrong))?;
+    outside.overrides = choices::overrides(&args, input.as_ref());
+    outside.person = choices::person(&args, world);
+    let outside = Arc::new(outside);
+    let options = choices::options(&args, &project, &plan).map_err(|wrong| world.refuse([wrong]))?;
+    outputs::check(&args, world).map_err(|wrong| world.refuse(wrong))?;
+    // Of one message nothing is to be asserted.
+    if !matches!(input, Some(Input::Message(_) | Input::Lines)) {
+        world.note(&plan.notes);
+    }
+    if args.dry_run {
+        let made_up = matches!(input, Some(Input::Generated(..)));
+        return Ok(dry_run::run(&args, made_up, &plan, &project, world));
+    }
+
+    let broken = |words: String| {
+        world.complain_of(words);
+        Exit::Broken
+    };
+    let files = outputs::open(&args, world).map_err(|error| broken(error.to_string()))?;
+    let choices = Choices {
+        options,
+        parallel_asked: args.parallel.or(project.parallel).is_some(),
+        run: args.select.run.clone(),
+        agent: args.select.agent.clone(),
+        connector: args.call.connector.clone(),
+        outputs: files.iter().map(|file| file.shown.clone()).collect(),
+    };
+    let setting = Arc::new(Setting::new(&plan, &outside, choices));
+    let look = reporters::Looks {
+        is_message: matches!(input, Some(Input::Message(_))),
+        somebody_types: choices::asks_person(&args, &plan),
+    };
+    let reporters = reporters::open(&args, world, &project, look, files, &setting);
+    let mut reporters = reporters.map_err(|error| broken(error.to_string()))?;
+    let plan = Arc::new(plan);
+    // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
+    // more than it gains until thousands of turns end each second.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| broken(format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(async {
+        let (wishes, control) = watch::channel(Control::Run);
+        let signals =
+            Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
+        tokio::select! {
+            ended = holding::hold_all(&plan, &args, outside, &http, options, control, &mut reporters) => ended,
+            // The person at the keyboard has asked three times. What is dropped here ends its processes.
+            () = signals.pass_on(wishes) => Ok(Summary { interrupted: true, ..Summary::default() }),
+        }
+    });
+    if args.verbose {
+        reporters.logs.iter().for_each(|line| world.say(&format!("console: {line}")));
+    }
+    reporters.warnings.iter().for_each(|words| world.say(&format!("warning: {words}")));
+    let not_written = reporters.errors;
+    *events = reporters.events;
+    // Tasks that are stuck in something uninterruptible must not keep the program.
+    runtime.shutdown_background();
+    match ended {
+        Err(mistakes) => {
+            world.complain(mistakes);
+            Err(Exit::Broken)
+        }
+        Ok(_) if !not_written.is_empty() => {
+            not_written.into_iter().for_each(|words| world.complain_of(words));
+            Err(Exit::Broken)
+        }
+        Ok(summary) => Ok(exit_of(&summary)),
+    }
+}
+
+fn exit_of(summary: &Summary) -> Exit {
+    match summary {
+        summary if summary.interrupted => Exit::Interrupted,
+        summary if summary.never_reached() => Exit::Broken,
+        summary if summary.has_failed() => Exit::Failed,
+        _ => Exit::Passed,
+    }
+}

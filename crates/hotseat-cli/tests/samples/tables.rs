@@ -1,0 +1,248 @@
+//! What the tables of the documents list: modes, signs of waiting, assertions, errors.
+
+use serde_json::{Value, json};
+
+use crate::common::Tested;
+use crate::doors::{DOORS, House, sample};
+
+fn held(suite: &str) -> Tested {
+    let name = format!("{suite}.jsonl");
+    House::open().with(&name, &sample(&format!("suites/{name}"))).everywhere(&name, &[])
+}
+
+/// These members of each case, in the order of the file.
+fn cases(tested: &Tested, members: &[&str]) -> Vec<Value> {
+    let results = tested.report["results"].as_array().unwrap();
+    results.iter().map(|case| members.iter().map(|member| case[*member].clone()).collect()).collect()
+}
+
+#[test]
+fn modes() {
+    let tested = held("modes");
+    let sources = |case: &str| -> Vec<Value> {
+        let turns = tested.case(case)["turns"].as_array().cloned().unwrap_or_default();
+        turns.iter().map(|turn| turn["input_source"].clone()).collect()
+    };
+    assert_eq!(
+        cases(&tested, &["id", "status", "total_turns"]),
+        [
+            json!(["standard", "passed", 1]),
+            json!(["message", "passed", 1]),
+            json!(["static", "passed", 3]),
+            json!(["hybrid", "passed", 3]),
+            json!(["dynamic", "passed", 3]),
+            json!(["goal", "passed", 1]),
+            json!(["skip", "skipped", 1]),
+            json!(["fail", "failed", 1]),
+            json!(["end", "passed", 1]),
+            json!(["left out", "skipped", 0]),
+        ]
+    );
+    assert_eq!(sources("hybrid"), ["static", "simulated", "simulated"]);
+    assert_eq!(sources("dynamic"), ["simulated"; 3]);
+    let reached: Vec<Value> = tested.case("dynamic")["checkpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|checkpoint| json!([checkpoint["id"], checkpoint["reached_at_turn"]]))
+        .collect();
+    assert_eq!(reached, [json!(["late", 3]), json!(["early", 1]), json!(["never", null])]);
+}
+
+/// A person answers from standard input, behind every door.
+#[test]
+fn a_person_goes_on() {
+    let case = json!({"id": "typed", "turns": [{"input": "I want to submit an expense"}], "interactive": {"enabled": true},
+        "final_assertions": [{"type": "contains", "value": "submitted"}]});
+    let house = House::open().with("typed.jsonl", &case.to_string());
+    for door in DOORS {
+        let config = format!("{door}.yaml");
+        let report = format!("{door}.json");
+        let output = house
+            .command(&["test", "--config", &config, "-i", "tests/typed.jsonl", "-o", &report])
+            .stdin("Travel, $80\nYes\n")
+            .run();
+        assert_eq!(output.code, 0, "{output}");
+        let report: Value = serde_json::from_str(&house.project.workspace.read(&report)).unwrap();
+        let sources: Vec<&Value> = report["results"][0]["turns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|turn| &turn["input_source"])
+            .collect();
+        assert_eq!(sources, ["static", "interactive", "interactive"], "{door}");
+    }
+}
+
+#[test]
+fn signs_of_waiting() {
+    let tested = held("awaiting");
+    let reasons: Vec<Value> = tested.report["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| {
+            json!([case["id"], case["turns"][0]["awaiting_input"], case["turns"][0]["awaiting_reason"]])
+        })
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            json!(["declared", true, "agent_declared"]),
+            json!(["declared done", false, "agent_declared_done"]),
+            json!(["request_confirmation", true, "tool_requires_confirmation"]),
+            json!(["ask_user", true, "tool_requires_confirmation"]),
+            json!(["get_user_input", true, "tool_requires_confirmation"]),
+            json!(["another tool", false, "completed"]),
+            json!(["a tool that there is not", false, "completed"]),
+            json!(["a tool that fails", false, "completed"]),
+            json!(["question mark", true, "content_is_question"]),
+            json!(["full-width mark", true, "content_is_question"]),
+            json!(["a word that asks", true, "content_is_question"]),
+            json!(["please", true, "content_is_question"]),
+            json!(["confirm", true, "content_is_question"]),
+            json!(["completed", false, "completed"]),
+        ]
+    );
+}
+
+/// A call of a tool that there is not is a call, and it fails; that a tool failed is told by the doors that have words for
+/// it: the events of AG-UI and chat completions tell what it said alone.
+#[test]
+fn calls_that_fail() {
+    let cases = ["nothing", "break"]
+        .map(|tool| json!({"id": tool, "input": format!("call {tool}"), "assertions": [{"type": "tool_result", "tool": if tool == "nothing" { "no_such_tool" } else { tool }}]}).to_string());
+    let house = House::open().with("failing.jsonl", &cases.join("\n"));
+    for door in DOORS {
+        let tested = house.held(door, "failing.jsonl", &[]);
+        let tells = ["embedded", "command"].contains(&door);
+        for (id, words) in [("nothing", "there is no tool no_such_tool"), ("break", "it is broken")] {
+            let case = tested.case(id);
+            let call = &case["turns"][0]["tool_calls"][0];
+            let said = if tells { &call["error"] } else { &call["result"] };
+            assert!(said.as_str().is_some_and(|said| said.contains(words)), "{door}: {call}");
+            assert_eq!(case["status"], if tells { "failed" } else { "passed" }, "{door}");
+        }
+    }
+}
+
+/// AG-UI has no word for why a reply ends, so there alone a reply that was cut is read as the question it looks like.
+#[test]
+fn a_reply_that_was_cut() {
+    let house = House::open().with("cut.jsonl", &json!({"id": "cut", "input": "cut"}).to_string());
+    for door in DOORS {
+        let tested = house.held(door, "cut.jsonl", &[]);
+        let expected = if door == "ag_ui" { "content_is_question" } else { "finish_reason" };
+        assert_eq!(tested.case("cut")["turns"][0]["awaiting_reason"], expected, "{door}");
+    }
+}
+
+#[test]
+fn assertions() {
+    let tested = held("assertions");
+    let results = tested.report["results"].as_array().unwrap();
+    for case in results {
+        let id = case["id"].as_str().unwrap();
+        let expected = if id.ends_with(", not") || id == "all must hold" { "failed" } else { "passed" };
+        assert_eq!(case["status"], expected, "{case:#}");
+    }
+    let failed = |id: &str| tested.case(id)["assertion_errors"].as_array().unwrap().len();
+    assert_eq!(failed("all must hold"), 2, "every assertion that fails is told");
+    for (id, words) in [
+        ("contains, not", "success"),
+        ("equals, not", "OK"),
+        ("regex, not", "order-"),
+        ("json_path, not", "$.status"),
+        ("tool_called, not", "create_expense"),
+        ("type, not", "number"),
+        ("agent, not", "Nobody apologizes"),
+    ] {
+        let case = tested.case(id);
+        assert!(case["assertion_errors"][0].as_str().unwrap().contains(words), "{case:#}");
+    }
+}
+
+#[test]
+fn errors() {
+    let tested = held("errors");
+    let outcome = |id: &str, status: &str, error: Value, kind: Value| json!([id, status, error, kind]);
+    let out_of_order = "agent error: the model is out of order (LLM_FAILED)";
+    assert_eq!(
+        cases(&tested, &["id", "status", "error", "error_kind"])
+            .into_iter()
+            .map(|mut case| {
+                // What an assertion says is looked at where assertions are.
+                if case[3] == "assertion" {
+                    case[2] = Value::Null;
+                }
+                case
+            })
+            .collect::<Vec<_>>(),
+        [
+            outcome("agent timeout", "failed", json!("timeout after 400ms"), json!("timeout")),
+            outcome("agent error", "failed", json!(out_of_order), json!("agent_error")),
+            outcome("assertion failed", "failed", Value::Null, json!("assertion")),
+            outcome("simulator error", "skipped", Value::Null, Value::Null),
+            outcome("no initial input", "failed", json!("no initial input"), json!("no_input")),
+            outcome("max turns exceeded", "failed", json!("max turns (20) exceeded"), json!("max_turns")),
+            outcome("all turns passed", "passed", Value::Null, Value::Null),
+            outcome("any turn failed", "failed", Value::Null, json!("assertion")),
+            outcome("skipped due to missing input", "skipped", Value::Null, Value::Null),
+            outcome("standard timeout", "failed", json!("timeout after 400ms"), json!("timeout")),
+            outcome("standard agent error", "failed", json!(out_of_order), json!("agent_error")),
+            outcome("standard assertion failed", "failed", Value::Null, json!("assertion")),
+            outcome("all checkpoints reached", "passed", Value::Null, Value::Null),
+            outcome(
+                "checkpoints missing",
+                "failed",
+                json!("missing checkpoints: a, b"),
+                json!("missing_checkpoints")
+            ),
+            outcome(
+                "dynamic max turns",
+                "failed",
+                json!("max turns (20) exceeded; missing checkpoints: a"),
+                json!("max_turns")
+            ),
+            outcome("dynamic timeout", "failed", json!("timeout after 400ms"), json!("timeout")),
+            outcome(
+                "dynamic simulator error",
+                "failed",
+                json!("simulator error: nobody is there"),
+                json!("simulator_error")
+            ),
+            outcome(
+                "checkpoint failed",
+                "failed",
+                json!("checkpoint X failed: nobody is there"),
+                json!("judge_error")
+            ),
+        ]
+    );
+    let turn = |id: &str, number: usize| &tested.case(id)["turns"][number];
+    for (id, words) in [
+        ("agent timeout", json!("timeout after 400ms")),
+        ("agent error", json!(out_of_order)),
+        ("assertion failed", Value::Null),
+    ] {
+        assert_eq!((&turn(id, 0)["status"], &turn(id, 0)["error"]), (&json!("failed"), &words), "{id}");
+    }
+    let skipped = tested.case("simulator error");
+    assert!(skipped["skip_reason"].as_str().unwrap().starts_with("simulator error"), "{skipped:#}");
+    assert_eq!(turn("simulator error", 1)["status"], "skipped");
+    assert!(turn("simulator error", 1)["skip_reason"].as_str().unwrap().starts_with("simulator error"));
+    let statuses: Vec<&Value> = (0..3).map(|number| &turn("any turn failed", number)["status"]).collect();
+    assert_eq!(statuses[..2], ["passed", "failed"]);
+    for id in ["assertion failed", "standard assertion failed"] {
+        let told = tested.case(id)["assertion_errors"][0].as_str().unwrap();
+        assert!(told.contains("Bye"), "{told}");
+    }
+    let skipped = tested.case("skipped due to missing input");
+    assert!(skipped["skip_reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{skipped:#}");
+    // The tables count a timeout and an error of the agent as failures.
+    assert_eq!(
+        tested.count("failed") + tested.count("passed") + tested.count("skipped"),
+        tested.count("total")
+    );
+    assert_eq!(tested.output.code, 1);
+}

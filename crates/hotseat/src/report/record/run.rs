@@ -1,0 +1,217 @@
+//! A run as it is written to report files: what it was carried out with, and what it came to.
+
+use std::sync::Arc;
+
+use hotseat_trace::Millis;
+use serde::Serialize;
+
+use super::super::attempts::RepeatsRecord;
+use super::{VERSION, ms, rfc3339};
+use crate::run::{Plan, Setting, Summary};
+use crate::session::Identity;
+
+/// On whose behalf agents were spoken to, where no case says otherwise.
+#[derive(Debug, Serialize)]
+pub struct EnvironmentRecord<'a> {
+    user_id: &'a str,
+    team_id: &'a str,
+    locale: &'a str,
+}
+
+impl<'a> EnvironmentRecord<'a> {
+    pub fn of(setting: &'a Setting) -> Self {
+        let Identity { user, team, locale, .. } = &setting.identity;
+        EnvironmentRecord { user_id: &user.text, team_id: &team.text, locale: &locale.text }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Serialize)]
+pub struct SummaryRecord {
+    pub total: usize,
+    pub passed: usize,
+    /// How many of those passed only when they were tried again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flaky: usize,
+    pub failed: usize,
+    pub skipped: usize,
+    /// How many of those are skipped although they do not say so.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unasked_skips: usize,
+    pub errors: usize,
+    pub timeouts: usize,
+    pub interrupted: bool,
+    /// How many percent of those that ran passed; null where none ran.
+    pub pass_rate: Option<f64>,
+    pub duration_ms: f64,
+    /// The runs, where each case has several.
+    #[serde(flatten)]
+    pub repeats: Option<RepeatsRecord>,
+    #[serde(flatten)]
+    pub agent: AgentRecord,
+}
+
+/// The agents that were tested; several stand beside each other, with commas between them.
+#[derive(Debug, Serialize)]
+pub struct AgentRecord {
+    pub agent_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector: Option<String>,
+}
+
+/// The beginning of a run.
+#[derive(Debug, Serialize)]
+pub struct StartRecord<'a> {
+    pub version: &'static str,
+    pub hotseat: &'static str,
+    pub started_at: String,
+    pub total: usize,
+    pub parallel: usize,
+    pub environment: EnvironmentRecord<'a>,
+    #[serde(flatten)]
+    pub agent: AgentRecord,
+    #[serde(flatten)]
+    pub input: InputRecord<'a>,
+    pub options: OptionsRecord<'a>,
+}
+
+/// What a report of a whole run says of itself.
+#[derive(Debug, Serialize)]
+pub struct MetadataRecord<'a> {
+    pub version: &'static str,
+    pub hotseat: &'static str,
+    pub started_at: String,
+    pub completed_at: String,
+    #[serde(flatten)]
+    pub input: InputRecord<'a>,
+    pub output_file: &'a str,
+    pub options: OptionsRecord<'a>,
+}
+
+/// The suites of a run.
+#[derive(Debug, Serialize)]
+pub struct InputRecord<'a> {
+    /// The suite, where there is just one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_file: Option<&'a str>,
+    pub input_files: &'a [Arc<str>],
+}
+
+/// The options that were in effect.
+#[derive(Debug, Serialize)]
+pub struct OptionsRecord<'a> {
+    pub parallel: usize,
+    /// The limit of a case, where one was set for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<f64>,
+    pub fail_fast: bool,
+    pub runs: usize,
+    /// Where that is several: how much of it has to pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_pass_rate: Option<f64>,
+    /// How often any case is tried again, where that was set for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<usize>,
+    pub fail_on_skip: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector: Option<&'a str>,
+}
+
+fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
+impl SummaryRecord {
+    pub fn of(summary: &Summary, setting: &Setting) -> Self {
+        SummaryRecord {
+            total: summary.total,
+            passed: summary.passed,
+            flaky: summary.flaky,
+            failed: summary.failed,
+            skipped: summary.skipped,
+            unasked_skips: summary.unasked_skips,
+            errors: summary.errors,
+            timeouts: summary.timeouts,
+            interrupted: summary.interrupted,
+            pass_rate: summary.pass_rate().map(|rate| (rate * 10.0).round() / 10.0),
+            duration_ms: ms(summary.duration),
+            repeats: summary.repeats.as_ref().map(RepeatsRecord::of),
+            agent: AgentRecord::of(setting),
+        }
+    }
+}
+
+impl AgentRecord {
+    fn of(setting: &Setting) -> Self {
+        let joined = |parts: Vec<&str>| (!parts.is_empty()).then(|| parts.join(", "));
+        AgentRecord {
+            agent_id: joined(setting.agents().map(|agent| &*agent.id).collect()).unwrap_or_default(),
+            agent_path: joined(setting.agents().filter_map(|agent| agent.path.as_deref()).collect()),
+            connector: joined(setting.connectors()),
+        }
+    }
+}
+
+impl<'a> StartRecord<'a> {
+    pub fn of(plan: &Plan, parallel: usize, at: Millis, setting: &'a Setting) -> Self {
+        StartRecord {
+            version: VERSION,
+            hotseat: env!("CARGO_PKG_VERSION"),
+            started_at: rfc3339(at),
+            total: plan.selected,
+            parallel,
+            environment: EnvironmentRecord::of(setting),
+            agent: AgentRecord::of(setting),
+            input: InputRecord::of(setting),
+            options: OptionsRecord::of(setting),
+        }
+    }
+}
+
+impl<'a> MetadataRecord<'a> {
+    pub fn of(summary: &Summary, setting: &'a Setting, output_file: &'a str) -> Self {
+        MetadataRecord {
+            version: VERSION,
+            hotseat: env!("CARGO_PKG_VERSION"),
+            started_at: rfc3339(summary.started_at),
+            completed_at: rfc3339(summary.ended_at),
+            input: InputRecord::of(setting),
+            output_file,
+            options: OptionsRecord::of(setting),
+        }
+    }
+}
+
+impl<'a> InputRecord<'a> {
+    fn of(setting: &'a Setting) -> Self {
+        let input_file = match setting.inputs.as_slice() {
+            [one] => Some(&**one),
+            _ => None,
+        };
+        InputRecord { input_file, input_files: &setting.inputs }
+    }
+}
+
+impl<'a> OptionsRecord<'a> {
+    fn of(setting: &'a Setting) -> Self {
+        let options = &setting.choices.options;
+        OptionsRecord {
+            parallel: options.parallel,
+            timeout_ms: setting.case_timeout.map(ms),
+            fail_fast: options.fail_fast,
+            runs: options.runs,
+            min_pass_rate: (options.runs > 1).then(|| options.min_pass_rate.part()),
+            retries: options.retries.filter(|_| options.runs == 1),
+            fail_on_skip: options.fail_on_skip,
+            run: setting.choices.run.as_deref(),
+            agent: setting.choices.agent.as_deref(),
+            connector: setting.choices.connector.as_deref(),
+        }
+    }
+}
