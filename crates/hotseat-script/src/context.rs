@@ -103,17 +103,6 @@ impl Context {
         Ok(Context { scripts: scripts.clone(), limits, state, settle: Some(settle), engine, runtime })
     }
 
-    /// The names that a module exports, and whether each is a function. The module is run for that, if it was not yet.
-    ///
-    /// # Errors
-    /// When it cannot be loaded.
-    pub fn exports(&mut self, module: &Module) -> Result<Vec<(String, bool)>, ScriptError> {
-        self.within_limits(|context, ctx| {
-            let namespace = context.load(ctx, module)?;
-            Ok(exports(&namespace))
-        })
-    }
-
     /// Looks whether a module exports a function under a name. The module is run for that, if it was not yet.
     ///
     /// # Errors

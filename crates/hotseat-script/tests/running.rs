@@ -327,14 +327,19 @@ fn a_thread_that_does_not_come_back_is_given_up() {
 }
 
 #[test]
-fn exports_are_listed() {
+fn what_a_module_exports_can_be_looked_at() {
     let text = "export * from './b'; export default function () {} export const a: number = 1; export class C {} export type T = 1;";
     let folder = Folder::of(&[("a.ts", text), ("b.ts", "export function b() {}")]);
     let module = folder.scripts.find("a").unwrap();
-    let mut exports = folder.context().exports(&module).unwrap();
-    exports.sort();
-    let expected = [("C", true), ("a", false), ("b", true), ("default", true)];
-    assert_eq!(exports, expected.map(|(name, callable)| (name.to_string(), callable)));
+    let mut context = folder.context();
+    for name in ["b", "default"] {
+        assert_eq!(context.check(&module, name), Ok(()), "{name}");
+    }
+    for (name, kind) in
+        [("a", ErrorKind::NotAFunction), ("T", ErrorKind::MissingExport), ("c", ErrorKind::MissingExport)]
+    {
+        assert_eq!(context.check(&module, name).unwrap_err().kind, kind, "{name}");
+    }
 }
 
 #[test]
