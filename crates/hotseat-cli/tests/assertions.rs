@@ -530,7 +530,10 @@ fn what_is_no_assertion_is_refused() {
         r#"{"type": "agent", "use": "agents:judge", "value": "be polite"}"#,
         "no agent is called `judge`",
     );
-    refused_assertion(r#"{"type": "script", "use": "scripts:tests.validate"}"#, "cannot run scripts");
+    refused_assertion(
+        r#"{"type": "script", "use": "scripts:tests.validate"}"#,
+        "there is no script for `scripts:tests.validate`",
+    );
     refused_assertion(r#"{"type": "contains", "value": "x", "massage": "y"}"#, "did you mean `message`?");
     refused(
         &json!({"id": "a", "input": "go", "assertions": "contains"}),

@@ -150,7 +150,7 @@ fn the_complete_examples_in_the_documentation_pass() {
 }
 
 /// The languages of blocks that may have the name of a file.
-const NAMED: [&str; 3] = ["yaml", "json", "jsonl"];
+const NAMED: [&str; 4] = ["yaml", "json", "jsonl", "typescript"];
 
 /// The files that a page shows by their names.
 fn named(page: &Path) -> Vec<(String, Block)> {

@@ -185,7 +185,7 @@ fn names_of_hooks_are_checked_before_anything_runs() {
     named.workspace.file("hotseat.yaml", &(named.workspace.read("hotseat.yaml") + secret));
     for (hook, words) in [
         ("setpu", "did you mean `setup`?"),
-        ("env_test.Before", "this version cannot run functions of scripts"),
+        ("env_test.Before", "or functions of scripts; looked for "),
         ("needs", "NOT_SET_ANYWHERE"),
     ] {
         let case = json!({"id": "a", "input": "hi", "before": hook});

@@ -114,6 +114,17 @@ impl Context {
         })
     }
 
+    /// Looks whether a module exports a function under a name. The module is run for that, if it was not yet.
+    ///
+    /// # Errors
+    /// When it cannot be loaded, or exports no such function.
+    pub fn check(&mut self, module: &Module, name: &str) -> Result<(), ScriptError> {
+        self.within_limits(|context, ctx| {
+            let namespace = context.load(ctx, module)?;
+            context.function(&namespace, module, name).map(drop)
+        })
+    }
+
     /// Calls what a module exports under a name (`default` among them) and awaits what it returns. Nothing returned is
     /// null.
     ///

@@ -42,6 +42,8 @@ pub enum FailureKind {
     SimulatorError,
     /// A judge could not be asked, or gave no judgement.
     JudgeError,
+    /// A function of a script that judges failed, or gave no judgement.
+    ScriptError,
     /// The run was cancelled before the case ended.
     Cancelled,
 }
@@ -62,6 +64,7 @@ impl FailureKind {
             FailureKind::MaxTurns => "max_turns",
             FailureKind::SimulatorError => "simulator_error",
             FailureKind::JudgeError => "judge_error",
+            FailureKind::ScriptError => "script_error",
             FailureKind::Cancelled => "cancelled",
         }
     }
@@ -78,7 +81,10 @@ impl FailureKind {
             FailureKind::SimulatorError => Fault::Simulator,
             FailureKind::JudgeError => Fault::Judge,
             FailureKind::Unreachable | FailureKind::Cancelled => Fault::Infrastructure,
-            FailureKind::HookError | FailureKind::NoInput | FailureKind::TestError => Fault::Test,
+            FailureKind::HookError
+            | FailureKind::NoInput
+            | FailureKind::ScriptError
+            | FailureKind::TestError => Fault::Test,
         }
     }
 }

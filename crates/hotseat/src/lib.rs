@@ -8,6 +8,7 @@
 //! - [`cases`]: documents become cases;
 //! - [`run`]: conversations are held side by side, results come out one by one;
 //! - [`session`]: one conversation; [`adapters`]: how the agent is reached; [`roles`]: helpers that are asked;
+//! - [`scripts`]: functions in TypeScript that cases name;
 //! - [`recording`]: what an agent did, in a file that can be served again;
 //! - [`import`]: conversations that others held become cases and recordings;
 //! - [`checks`]: assertions as data, deciding over the recorded trace;
@@ -26,4 +27,5 @@ pub mod recording;
 pub mod report;
 pub mod roles;
 pub mod run;
+pub mod scripts;
 pub mod session;

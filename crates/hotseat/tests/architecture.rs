@@ -6,14 +6,14 @@ use std::path::Path;
 /// What each folder may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("checks", &[]),
-    ("session", &["adapters", "cases", "checks", "process", "roles"]),
+    ("session", &["adapters", "cases", "checks", "process", "roles", "scripts"]),
     ("roles", &["adapters", "checks", "session"]),
     ("adapters", &["process", "recording", "session"]),
     ("cases", &["checks", "session"]),
-    ("config", &["adapters", "cases", "checks", "process", "recording", "session"]),
+    ("config", &["adapters", "cases", "checks", "process", "recording", "scripts", "session"]),
     ("import", &["cases", "recording", "session"]),
     ("recording", &["session"]),
-    ("run", &["adapters", "cases", "checks", "config", "roles", "session"]),
+    ("run", &["adapters", "cases", "checks", "config", "roles", "scripts", "session"]),
     ("report", &["checks", "recording", "run", "session"]),
 ];
 
@@ -60,7 +60,8 @@ fn the_arrows_between_the_folders_are_those_of_the_map() {
 
 #[test]
 fn only_the_binary_prints_reads_the_environment_and_exits() {
-    let others = ["document", "model", "runtime", "trace"].map(|name| format!("../hotseat-{name}/src"));
+    let others =
+        ["document", "model", "runtime", "script", "trace"].map(|name| format!("../hotseat-{name}/src"));
     for root in others.iter().map(String::as_str).chain(["src"]) {
         let mut stack = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(root)];
         while let Some(path) = stack.pop() {

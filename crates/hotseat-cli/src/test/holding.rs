@@ -63,6 +63,7 @@ pub async fn hold_all(
             return Err(mistakes);
         }
     };
+    reporters.logs.extend(before.said.iter().cloned());
     let mut results = Vec::new();
     let mut report = |event: RunEvent<'_>| {
         if let (RunEvent::CaseEnded(outcome), Some(_)) = (&event, &args.after) {
@@ -73,8 +74,9 @@ pub async fn hold_all(
     let ended = execute(plan, outside.clone(), options, control, &mut agents, &mut report).await;
     if let Some(name) = &args.after {
         let told = json!({"results": results, "before_data": before.data});
-        if let Err(failure) = outside.run_around(name, told).await {
-            reporters.warnings.push(format!("--after {name} failed: {}", failure.message));
+        match outside.run_around(name, told, plan).await {
+            Ok(after) => reporters.logs.extend(after.said),
+            Err(failure) => reporters.warnings.push(format!("--after {name} failed: {}", failure.message)),
         }
     }
     if let Some(writer) = reporters.writer.take() {
@@ -91,7 +93,7 @@ async fn run_before(plan: &Plan, args: &TestArgs, outside: &Outside) -> Result<B
     for selected in plan.cases(&outside.project) {
         cases.push(selected?.case.to_json());
     }
-    let ran = outside.run_around(name, json!({"test_cases": cases})).await;
+    let ran = outside.run_around(name, json!({"test_cases": cases}), plan).await;
     ran.map_err(|failure| {
         let message = format!("--before {name} failed, and nothing ran: {}", failure.message);
         vec![agent_not_started(message, failure.detail)]

@@ -81,7 +81,7 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
     })?;
     let mut plan = read(&args.select, given.flatten(), &project, world)?;
     let hooks = args.before.iter().chain(&args.after);
-    let wrong: Vec<Diagnostic> = hooks.filter_map(|name| project.wrong_hook(name)).collect();
+    let wrong: Vec<Diagnostic> = hooks.filter_map(|name| project.wrong_hook(name, &plan.whose())).collect();
     if !wrong.is_empty() {
         return Err(world.refuse(wrong));
     }
@@ -147,6 +147,9 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
             () = signals.pass_on(wishes) => Ok(Summary { interrupted: true, ..Summary::default() }),
         }
     });
+    if args.verbose {
+        reporters.logs.iter().for_each(|line| world.say(&format!("console: {line}")));
+    }
     reporters.warnings.iter().for_each(|words| world.say(&format!("warning: {words}")));
     let not_written = reporters.errors;
     *events = reporters.events;

@@ -33,6 +33,8 @@ pub struct Reporters {
     pub writer: Option<Writer>,
     /// What went wrong and changes nothing.
     pub warnings: Vec<String>,
+    /// What functions of scripts around the run said to `console`.
+    pub logs: Vec<String>,
     /// What could not be written.
     pub errors: Vec<String>,
 }
@@ -128,5 +130,5 @@ pub fn open(
         };
         all.push(("annotations".to_string(), annotations));
     }
-    Ok(Reporters { all, events, writer, warnings: Vec::new(), errors: Vec::new() })
+    Ok(Reporters { all, events, writer, warnings: Vec::new(), logs: Vec::new(), errors: Vec::new() })
 }

@@ -9,7 +9,8 @@ use super::block::{count, pattern};
 use super::variables::mistake;
 use crate::checks::{
     ArgumentMatch, Check, CheckKind, Contains, Equals, Expected, ExpectedCall, JsonPath, JsonSchema, Judged,
-    Path, Reference, Regex, Schema, SequenceMatch, ToolCalled, ToolResult, ToolSequence, Type, ValueType,
+    Path, Reference, Regex, Schema, Scripted, SequenceMatch, ToolCalled, ToolResult, ToolSequence, Type,
+    ValueType,
 };
 use hotseat_document::{Diagnostics, Map, Place, View};
 
@@ -70,11 +71,13 @@ fn kind(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)>
         "tool_sequence" => (CheckKind::ToolSequence(tool_sequence(map, mistakes)?), place("calls")),
         "agent" => judged(map, mistakes)?,
         "script" => {
-            let words = "this version cannot run scripts: leave the assertion out, or use another type";
-            mistakes.push(
-                mistake(map.place_of("type"), "`script` assertions are judged by a script").help(words),
-            );
-            return None;
+            let options = match map.json("options") {
+                Some(Value::Object(options)) => options,
+                _ => serde_json::Map::new(),
+            };
+            let function = map.text("use")?.to_string();
+            let check = Scripted { function, expected: map.json("value"), options };
+            (CheckKind::Scripted(check), place("use"))
         }
         _ => return None,
     };
@@ -213,9 +216,9 @@ pub(super) fn reference(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Re
     let wrong = match Reference::parse(view.text()?) {
         Ok(Reference::Script(_)) => mistake(
             Some(view.place()),
-            "this refers to a function of a script, and this version cannot run scripts",
+            "this refers to a function of a script, and a helper is an agent or a model",
         )
-        .help("refer to an agent of the project, `agents:ID`, or to a model, `connectors:NAME`"),
+        .help("have a function judge with `type: script`, or refer to an agent of the project, `agents:ID`, or to a model, `connectors:NAME`"),
         Ok(reference) => return Some(reference),
         Err(words) => mistake(Some(view.place()), words),
     };

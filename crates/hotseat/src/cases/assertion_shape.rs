@@ -267,11 +267,15 @@ assertion!(
     SCRIPT,
     "Script",
     "script",
-    "A function of a script judges. Refused by this version: it cannot run scripts.",
+    "A function of a script judges: it returns true, false, or an object with `pass` and `message`. A function that fails, or returns anything else, is an error of its own and never a verdict.",
     [
-        Field::optional("use", Kind::NonEmptyText, "The function, as `scripts:module.function`.")
-            .aliases(&["script"]),
-        Field::optional("value", Kind::Json, "What the function is told."),
-        OPTIONS,
+        Field::required(
+            "use",
+            Kind::NonEmptyText,
+            "The function, as `scripts:path.function`, or `scripts:path` for a default export.",
+        )
+        .aliases(&["script"]),
+        Field::optional("value", Kind::Json, "What the function is told to expect.").aliases(&["expected"]),
+        Field::optional("options", Kind::JsonMap, "What else the function is told: `metadata`."),
     ]
 );

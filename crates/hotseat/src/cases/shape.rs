@@ -64,12 +64,12 @@ pub static CASE: Shape = Shape {
         Field::optional(
             "before",
             Kind::NonEmptyText,
-            "A hook of the project file, by its name, that runs before everything else. It reads `{test_case}` from its standard input; what it prints is a JSON object of variables, or nothing.",
+            "A hook that runs before everything else: a command of the project file by its name, or a function of a script as `env_test.Before`. A command reads `{test_case}` from its standard input; what it prints is a JSON object of variables, or nothing.",
         ),
         Field::optional(
             "after",
             Kind::NonEmptyText,
-            "A hook of the project file, by its name, that runs when all is over, whatever it came to. It reads `{test_case, result, before_data}`. That it fails changes no verdict. It does not run if `before` failed.",
+            "A hook, named as in `before`, that runs when all is over, whatever it came to. A command reads `{test_case, result, before_data}`. That it fails changes no verdict. It does not run if `before` failed.",
         ),
         Field::optional(
             "type",

@@ -22,6 +22,7 @@ mod pattern;
 mod reference;
 mod regex;
 mod result_never;
+mod scripted;
 mod text;
 mod tool_called;
 mod tool_result;
@@ -52,6 +53,7 @@ pub use pattern::{Pattern, escape};
 pub use reference::Reference;
 pub use regex::Regex;
 pub use result_never::ResultNever;
+pub use scripted::Scripted;
 pub use text::{Text, TextMatch};
 pub use tool_called::{ArgumentMatch, ToolCalled};
 pub use tool_result::{Expected, ToolResult};
@@ -127,6 +129,8 @@ pub enum CheckKind {
     ToolSequence(ToolSequence),
     /// Another agent judges.
     Judged(Judged),
+    /// A function of a script judges.
+    Scripted(Scripted),
 }
 
 impl CheckKind {
@@ -151,6 +155,7 @@ impl CheckKind {
             CheckKind::ToolResult(check) => check.describe(),
             CheckKind::ToolSequence(check) => check.describe(),
             CheckKind::Judged(check) => check.describe(),
+            CheckKind::Scripted(check) => check.describe(),
         }
     }
 
@@ -175,6 +180,7 @@ impl CheckKind {
             CheckKind::ToolResult(check) => check.decide(scope),
             CheckKind::ToolSequence(check) => check.decide(scope),
             CheckKind::Judged(_) => Judged::decide(),
+            CheckKind::Scripted(_) => Scripted::decide(),
         }
     }
 }
@@ -204,7 +210,15 @@ impl Check {
         }
     }
 
-    /// Whether it holds for a turn or a whole conversation. Of a check that a judge decides nothing is known here.
+    /// What a function of a script is asked, where one is.
+    pub fn scripted(&self) -> Option<&Scripted> {
+        match &self.kind {
+            CheckKind::Scripted(scripted) => Some(scripted),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds for a turn or a whole conversation. Of a check that a judge or a script decides nothing is known here.
     pub fn decide(&self, scope: Scope<'_>) -> CheckVerdict {
         let Decided { outcome, actual } = self.kind.decide(scope);
         let passed = match outcome {

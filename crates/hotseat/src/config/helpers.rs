@@ -119,7 +119,7 @@ impl Project {
             }
             Reference::Script(_) => {
                 let mistake = Diagnostic::new(format!(
-                    "`{reference}` is a script, and this version cannot run scripts"
+                    "`{reference}` is a script, and a helper is an agent or a model"
                 ));
                 Err(placed(mistake)
                     .help("refer to an agent, `agents:ID`, or to a model, `connectors:NAME`")

@@ -14,6 +14,7 @@ pub use agent::Agent;
 pub use context::{CONTEXT_FILE, Calling, ContextFile};
 pub use discover::{Discovered, discover, shown};
 pub use helpers::{Helper, Part, Wanted};
+pub use hooks::{NamedBy, Whose};
 pub use project::{FILE_NAMES, Project, named_secrets};
 pub use start::{Start, StartedAgent};
 pub use target::{BoundTarget, Means, Shown, Target, is_secret, secret_text};

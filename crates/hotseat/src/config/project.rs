@@ -9,9 +9,10 @@ use super::context::Calling;
 use super::hooks::Hooks;
 use super::shape::PROJECT;
 use super::target::{BoundTarget, Target, find_recordings, is_secret};
-use crate::cases::{Case, Decoding, Environment, Inherited, Variables, interpolate, references};
+use crate::cases::{Case, Decoding, Environment, Inherited, Suite, Variables, interpolate, references};
 use crate::checks::Reference;
 use crate::recording::suite_name;
+use crate::scripts::{Function, Library, NotFound, Places};
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check, nearest, yaml};
 use hotseat_model::Model;
@@ -45,6 +46,8 @@ pub struct Project {
     connectors: Arc<Connectors>,
     /// Commands that run around cases and runs, by name.
     pub(super) hooks: Hooks,
+    /// Functions of scripts.
+    scripts: Library,
     /// Who simulates users where cases do not say it.
     pub simulator: Option<Reference>,
     /// Who judges where cases do not say it.
@@ -102,6 +105,7 @@ impl Project {
             agents: Vec::new(),
             connectors: Arc::default(),
             hooks: Hooks::default(),
+            scripts: Library::default(),
             simulator: None,
             judge: None,
             target: None,
@@ -202,6 +206,7 @@ impl Project {
             agents,
             connectors,
             hooks: Hooks::of(&map),
+            scripts: Library::default(),
             simulator,
             judge,
             target,
@@ -240,6 +245,26 @@ impl Project {
         connector.open().map_err(|error| {
             Diagnostic::new(format!("the connector `{name}` cannot be used: {}", error.message)).into()
         })
+    }
+
+    /// The function of a script that is named for the sake of a suite.
+    ///
+    /// # Errors
+    /// When there is none, and what is wrong with its file.
+    pub fn function(
+        &self,
+        reference: &str,
+        suite: &Suite,
+        agent: Option<&Agent>,
+    ) -> Result<Function, NotFound> {
+        let shown = self.file.as_deref().and_then(|file| Path::new(file).parent());
+        let places = Places {
+            root: self.root.clone(),
+            shown: shown.unwrap_or(Path::new("")).to_path_buf(),
+            agent: agent.and_then(|agent| agent.folder.clone()),
+            suite: Some(suite.folder.clone()),
+        };
+        self.scripts.find(reference, &places)
     }
 
     /// Tests the agent of this name, whatever else is said.

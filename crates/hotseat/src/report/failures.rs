@@ -111,6 +111,9 @@ impl Failures {
             FailureKind::SimulatorError | FailureKind::JudgeError => {
                 format!("see what the helper was asked and said: {}", with("--trace trace.jsonl"))
             }
+            FailureKind::ScriptError => {
+                "correct the script; the failure shows the line that is wrong".to_string()
+            }
             FailureKind::Cancelled => match &run {
                 Some(run) => format!("run again what was cancelled: `{run}`"),
                 None => "run again what was cancelled".to_string(),

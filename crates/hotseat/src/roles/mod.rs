@@ -282,11 +282,12 @@ fn options(written: &Map<String, Value>, metadata: Map<String, Value>) -> Map<St
     options
 }
 
-/// The failure of a helper that said nothing of use.
+/// The failure of a helper, or of a function that judges, that said nothing of use.
 pub fn failure(kind: FailureKind, words: &str) -> Failure {
     let who = match kind {
         FailureKind::SimulatorError => "simulator error",
         FailureKind::JudgeError => "judge error",
+        FailureKind::ScriptError => "script error",
         _ => "helper error",
     };
     let (first, rest) = words.split_once('\n').unwrap_or((words, ""));

@@ -8,7 +8,7 @@ use hotseat_trace::{Conversation, Failure, FailureKind, Millis, Record, Verdict}
 
 use super::hooks::Before;
 use super::outside::{Keep, Outside, on_behalf_of};
-use super::partners::partners;
+use super::partners::{Naming, partners};
 use super::plan::Selected;
 use crate::adapters::AgentSession;
 use crate::cases::{Case, Variables};
@@ -39,6 +39,8 @@ pub struct Attempt {
     pub events: Vec<Record>,
     /// What went wrong beside it and changes no verdict: hooks that ran afterwards.
     pub warnings: Vec<String>,
+    /// What functions of scripts that ran around it said to `console`.
+    pub logs: Vec<String>,
     /// When it began.
     pub started_at: Millis,
     /// How long it took, hooks included.
@@ -53,13 +55,14 @@ pub async fn attempt(selected: Selected, number: usize, outside: &Outside) -> At
         attempt.verdict = Verdict::skipped(reason.clone());
         return attempt;
     }
-    let before = match outside.before(&attempt.selected.case).await {
+    let before = match outside.before(&attempt.selected).await {
         Ok(before) => before,
         Err(failure) => {
             let verdict = Verdict::failed(failure);
             return Attempt { verdict, duration: started.elapsed(), ..attempt };
         }
     };
+    attempt.logs.extend(before.said.iter().cloned());
     hold_case(&mut attempt, &before, outside).await;
     attempt.duration = started.elapsed();
     outside.after(&mut attempt, &before).await;
@@ -111,6 +114,7 @@ impl Attempt {
             conversation: Conversation::default(),
             events: Vec::new(),
             warnings: Vec::new(),
+            logs: Vec::new(),
             started_at: wall_millis(),
             duration: Duration::ZERO,
         }
@@ -161,7 +165,8 @@ async fn prepare(selected: &Selected, before: &Before, outside: &Outside) -> Res
         })?;
         given.extend(new);
     }
-    let (partners, of_helpers) = partners(outside, case, &given).map_err(undefined)?;
+    let named = Naming { case, suite: &selected.suite, agent: Some(agent) };
+    let (partners, of_helpers) = partners(outside, named, &given).map_err(undefined)?;
     let (target, redactor) = match bound {
         // What hooks give and helpers use may hold secrets too.
         Some((target, _)) if !given.is_empty() || !of_helpers.is_empty() => {

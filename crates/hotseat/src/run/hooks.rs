@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use hotseat_trace::Failure;
+use std::time::Duration;
+
+use hotseat_trace::{Failure, FailureKind};
 use serde_json::{Map, Value, json};
 
 use super::attempt::{Attempt, undefined};
 use super::outcome::Outcome;
 use super::outside::{Outside, on_behalf_of};
-use crate::cases::{Case, NamedHook};
+use super::plan::{Plan, Selected};
+use crate::cases::{Hook, NamedHook};
+use crate::config::{NamedBy, Whose};
+use crate::scripts::{Called, Function};
 use crate::session::{Identity, run_hook};
 
 /// What a hook that ran before something has given.
@@ -18,10 +23,18 @@ pub struct Before {
     pub data: Value,
     /// Variables.
     pub(super) given: BTreeMap<String, Value>,
+    /// What a function said to `console`.
+    pub said: Vec<String>,
 }
 
+/// How long a function of a script may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What functions are told, in the order of their arguments; each is told of these what there is.
+const ARGUMENTS: [&str; 6] = ["ctx", "test_case", "test_cases", "result", "results", "before_data"];
+
 impl Outside {
-    /// Runs a hook of the project; it reads what it is told from its standard input, as JSON.
+    /// Runs a hook: a command reads what it is told from its standard input, as JSON; a function gets it as arguments.
     ///
     /// # Errors
     /// When there is none of this name, or it fails.
@@ -31,8 +44,57 @@ impl Outside {
         told: &Value,
         given: &BTreeMap<String, Value>,
         identity: &Identity,
+        whose: &[Whose<'_>],
     ) -> Result<Before, Failure> {
-        let mut hook = self.project.hook(name, given).map_err(undefined)?;
+        match self.project.hook(name, given, whose).map_err(undefined)? {
+            NamedBy::Command(hook) => self.run_command(hook, told, given, identity).await,
+            NamedBy::Function(function) => self.call_function(name, &function, told, given).await,
+        }
+    }
+
+    async fn call_function(
+        &self,
+        name: &str,
+        function: &Function,
+        told: &Value,
+        given: &BTreeMap<String, Value>,
+    ) -> Result<Before, Failure> {
+        let arguments = ARGUMENTS.iter().filter_map(|key| told.get(key).cloned()).collect();
+        let Called { result, said } = function.call(arguments, PATIENCE).await;
+        let redactor = self.redactor(&[], given);
+        let said: Vec<String> = said.iter().map(|line| redactor.text(line).into_owned()).collect();
+        match result {
+            Ok(returned) => {
+                let data = match returned.get("data") {
+                    Some(data) => data.clone(),
+                    None => returned.clone(),
+                };
+                let given = match returned {
+                    Value::Object(members) => members.into_iter().collect(),
+                    _ => BTreeMap::new(),
+                };
+                Ok(Before { data, given, said })
+            }
+            Err(error) => {
+                let place = error.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
+                let message = format!("hook `{name}` failed: {}{place}", error.message);
+                let mut detail = error.diagnostic().render(false, 100);
+                if !said.is_empty() {
+                    detail = format!("{detail}\nconsole:\n{}", said.join("\n"));
+                }
+                let failure = Failure::new(FailureKind::HookError, message).with_detail(detail);
+                Err(redactor.failure(failure))
+            }
+        }
+    }
+
+    async fn run_command(
+        &self,
+        mut hook: Hook,
+        told: &Value,
+        given: &BTreeMap<String, Value>,
+        identity: &Identity,
+    ) -> Result<Before, Failure> {
         on_behalf_of(identity, &mut hook);
         let ran = run_hook(&hook, &self.project.root, self.project.environment(), Some(told)).await;
         let given = ran.map_err(|failure| self.redactor(&[], given).failure(failure))?;
@@ -40,26 +102,27 @@ impl Outside {
             Some(data) => data.clone(),
             None => Value::Object(given.clone().into_iter().collect()),
         };
-        Ok(Before { data, given })
+        Ok(Before { data, given, said: Vec::new() })
     }
 
     /// Runs a hook of the project around the whole run. It is told this, and on whose behalf agents are spoken to.
     ///
     /// # Errors
     /// As [`Outside::run_named`] does.
-    pub async fn run_around(&self, name: &str, mut told: Value) -> Result<Before, Failure> {
+    pub async fn run_around(&self, name: &str, mut told: Value, plan: &Plan) -> Result<Before, Failure> {
         let identity = self.project.calling().identity();
         if let Value::Object(members) = &mut told {
             members.insert("ctx".to_string(), (*identity.ctx).clone());
         }
-        self.run_named(name, &told, &BTreeMap::new(), &identity).await
+        self.run_named(name, &told, &BTreeMap::new(), &identity, &plan.whose()).await
     }
 
     /// Runs the hook that a case names under `before`.
     ///
     /// # Errors
     /// As [`Outside::run_named`] does.
-    pub(super) async fn before(&self, case: &Case) -> Result<Before, Failure> {
+    pub(super) async fn before(&self, selected: &Selected) -> Result<Before, Failure> {
+        let case = &selected.case;
         let Some(NamedHook { name, .. }) = &case.before else { return Ok(Before::default()) };
         let identity = self.project.calling().identity_before_hooks(case);
         let told = json!({"test_case": case.to_json(), "ctx": identity.ctx});
@@ -67,7 +130,7 @@ impl Outside {
             failure.message = format!("before script failed: {}", failure.message);
             failure
         };
-        self.run_named(name, &told, &BTreeMap::new(), &identity).await.map_err(failed)
+        self.run_named(name, &told, &BTreeMap::new(), &identity, &[whose(selected)]).await.map_err(failed)
     }
 
     /// Runs the hook that a case names under `after`. That it fails changes no verdict; what it has to say of that is
@@ -83,10 +146,16 @@ impl Outside {
             "ctx": identity.ctx,
         });
         let name = name.clone();
-        if let Err(failure) = self.run_named(&name, &told, &before.given, &identity).await {
-            attempt.warnings.push(format!("after script failed: {}", failure.message));
+        let whose = [whose(&attempt.selected)];
+        match self.run_named(&name, &told, &before.given, &identity, &whose).await {
+            Ok(after) => attempt.logs.extend(after.said),
+            Err(failure) => attempt.warnings.push(format!("after script failed: {}", failure.message)),
         }
     }
+}
+
+fn whose(selected: &Selected) -> Whose<'_> {
+    Whose { suite: &selected.suite, agent: selected.agent.as_deref() }
 }
 
 /// What a case came to, as hooks are told: what the attempt that tells most came to, and how steady the case is.

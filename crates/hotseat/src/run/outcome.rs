@@ -83,7 +83,8 @@ fn may_pass_another_time(verdict: &Verdict) -> bool {
             | FailureKind::MissingCheckpoints
             | FailureKind::MaxTurns
             | FailureKind::SimulatorError
-            | FailureKind::JudgeError,
+            | FailureKind::JudgeError
+            | FailureKind::ScriptError,
         ) => true,
     }
 }

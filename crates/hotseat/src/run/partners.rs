@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::outside::Outside;
-use crate::cases::Case;
-use crate::checks::{Check, Reference};
-use crate::config::{Helper, Part, Project, Wanted};
+use crate::cases::{Case, Suite};
+use crate::checks::{Check, Reference, Scripted};
+use crate::config::{Agent, Helper, Part, Project, Wanted};
 use crate::roles::Role;
+use crate::scripts::Function;
 use crate::session::{Asking, Partners, TurnScript};
 use hotseat_document::Diagnostics;
 
@@ -61,6 +62,38 @@ fn checks(case: &Case) -> impl Iterator<Item = &Check> {
     case.checks.iter().chain(&case.final_checks).chain(of_turns).chain(of_checkpoints)
 }
 
+/// A case, and what says where the scripts are that it names.
+#[derive(Clone, Copy)]
+pub struct Naming<'a> {
+    /// The case.
+    pub case: &'a Case,
+    /// Its suite.
+    pub suite: &'a Suite,
+    /// The agent that it tests.
+    pub agent: Option<&'a Arc<Agent>>,
+}
+
+/// The functions of scripts that the checks of a case call, each once.
+///
+/// # Errors
+/// Those that are not there.
+pub fn functions(project: &Project, named: Naming<'_>) -> Result<Vec<(String, Function)>, Diagnostics> {
+    let Naming { case, suite, agent } = named;
+    let mut mistakes = Diagnostics::new();
+    let mut found: Vec<(String, Function)> = Vec::new();
+    for check in checks(case) {
+        let Some(Scripted { function: reference, .. }) = check.scripted() else { continue };
+        if found.iter().any(|(known, _)| known == reference) {
+            continue;
+        }
+        match project.function(reference, suite, agent.map(|agent| &**agent)) {
+            Ok(function) => found.push((reference.clone(), function)),
+            Err(wrong) => mistakes.push(wrong.named_at(&check.place)),
+        }
+    }
+    if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
+}
+
 /// Who helps in a case, as the project knows them.
 ///
 /// # Errors
@@ -83,10 +116,12 @@ pub fn helpers(project: &Project, case: &Case) -> Result<Vec<(Reference, Helper)
 /// What is wrong with one of them.
 pub fn partners(
     outside: &Outside,
-    case: &Case,
+    named: Naming<'_>,
     given: &BTreeMap<String, Value>,
 ) -> Result<(Partners, Vec<(String, String)>), Diagnostics> {
-    let mut partners = Partners { person: outside.person.clone(), ..Partners::default() };
+    let case = named.case;
+    let functions = functions(&outside.project, named)?;
+    let mut partners = Partners { person: outside.person.clone(), functions, ..Partners::default() };
     let mut secrets = Vec::new();
     for Asked { wanted, asking } in asked(case) {
         let (reference, helper) = outside.project.helper(wanted)?;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::mode::Modes;
-use super::partners::helpers;
+use super::partners::{Naming, functions, helpers};
 use crate::cases::{Case, Suite};
 use crate::checks::{Check, Pattern};
-use crate::config::{Agent, Helper, Project};
+use crate::config::{Agent, Helper, Project, Whose};
 use hotseat_document::Diagnostic;
 
 /// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
@@ -102,7 +102,10 @@ impl Plan {
                         if plan.selection.fits(&case) && case.skip.is_none() {
                             mistakes
                                 .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
-                            mistakes.extend(project.wrong_hooks(&case));
+                            let whose = Whose { suite: &suite, agent: agent.map(|agent| &**agent) };
+                            mistakes.extend(project.wrong_hooks(&case, whose));
+                            let named = Naming { case: &case, suite: &suite, agent };
+                            mistakes.extend(functions(project, named).err().into_iter().flatten());
                             plan.asks_person |= case.interactive.is_some();
                             match helpers(project, &case) {
                                 Ok(found) => plan.add_helpers(found.into_iter().map(|(_, helper)| helper)),
@@ -215,6 +218,11 @@ impl Plan {
     /// The suites, whether they hold a selected case or not.
     pub fn suites(&self) -> impl ExactSizeIterator<Item = &Arc<Suite>> {
         self.suites.iter().map(|(suite, _)| suite)
+    }
+
+    /// For whose sake scripts are looked for that belong to the run as a whole: all its suites, in order.
+    pub fn whose(&self) -> Vec<Whose<'_>> {
+        self.suites.iter().map(|(suite, agent)| Whose { suite, agent: agent.as_deref() }).collect()
     }
 
     /// The agents that its suites test, each once.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use hotseat_trace::{CheckVerdict, Failure, FailureKind, Scope};
 
+use super::asking_script::{Asked, Told, ask};
 use super::checkpoints::{self, Reached};
 use super::{Checked, Held, Partners, Recorder};
 use crate::cases::Case;
-use crate::checks::{Check, Judged};
+use crate::checks::{Check, Judged, Scripted};
 use crate::roles::{Dialogue, Exchange, JudgeQuestion, Judgement, Unanswered, failure};
 
 /// What of a conversation is looked at.
@@ -30,6 +31,7 @@ pub(super) struct Deciding<'a> {
 struct Decision {
     verdict: CheckVerdict,
     error: Option<String>,
+    said: Vec<String>,
 }
 
 impl Deciding<'_> {
@@ -37,19 +39,23 @@ impl Deciding<'_> {
     pub async fn decide(&self, checks: &[Check], looked: Looked, recorder: &mut Recorder) -> Vec<Checked> {
         let mut decided = Vec::with_capacity(checks.len());
         for check in checks {
-            let Decision { verdict, error } = self.check(check, looked, recorder).await;
+            let Decision { verdict, error, said } = self.check(check, looked, recorder).await;
             let (turn, is_final) = match looked {
                 Looked::Turn(place) => (Some(place + 1), false),
                 Looked::Whole { is_final } => (None, is_final),
             };
-            decided.push(Checked { check: check.clone(), turn, is_final, verdict, error });
+            decided.push(Checked { check: check.clone(), turn, is_final, verdict, error, said });
         }
         decided
     }
 
     async fn check(&self, check: &Check, looked: Looked, recorder: &mut Recorder) -> Decision {
+        if let Some(scripted) = check.scripted() {
+            return self.ask_script(check, scripted, looked, recorder).await;
+        }
         let Some(judged) = check.judged() else {
-            return Decision { verdict: check.decide(looked.scope(recorder)), error: None };
+            let verdict = check.decide(looked.scope(recorder));
+            return Decision { verdict, error: None, said: Vec::new() };
         };
         let (verdict, exchange) = self.judge(check, judged, looked, recorder).await;
         if let (Some(exchange), Some(turn_id)) = (exchange, looked.turn_id(recorder)) {
@@ -65,17 +71,11 @@ impl Deciding<'_> {
         looked: Looked,
         recorder: &Recorder,
     ) -> (Decision, Option<Exchange>) {
-        let undecided = |words: String| {
-            let verdict = CheckVerdict { passed: false, expected: check.describe(), actual: words.clone() };
-            Decision { verdict, error: Some(words) }
-        };
+        let undecided = |words: String| Decision::none(check, words, Vec::new());
         let Some(role) = self.partners.judge(judged) else {
             return (undecided("there is no judge to ask".to_string()), None);
         };
-        let turns = match looked {
-            Looked::Turn(place) => &recorder.conversation().turns[..=place],
-            Looked::Whole { .. } => &recorder.conversation().turns[..],
-        };
+        let turns = looked.so_far(recorder);
         let question = JudgeQuestion {
             judged,
             test_id: &self.case.id,
@@ -91,11 +91,42 @@ impl Deciding<'_> {
                     expected: check.describe(),
                     actual: judgement.words(),
                 };
-                (Decision { verdict, error: None }, Some(exchange))
+                (Decision { verdict, error: None, said: Vec::new() }, Some(exchange))
             }
             Ok((Err(words), exchange)) => (undecided(words), Some(exchange)),
             Err(Unanswered::Failed(words)) => (undecided(words), None),
             Err(Unanswered::Deadline) => (undecided("no answer in time".to_string()), None),
+        }
+    }
+
+    async fn ask_script(
+        &self,
+        check: &Check,
+        scripted: &Scripted,
+        looked: Looked,
+        recorder: &Recorder,
+    ) -> Decision {
+        let Some(function) = self.partners.function(&scripted.function) else {
+            return Decision::none(check, format!("`{}` is not there", scripted.function), Vec::new());
+        };
+        let told = Told {
+            test_id: &self.case.id,
+            opening: &self.case.opening.messages,
+            so_far: looked.so_far(recorder),
+            looked_at: looked.scope(recorder).turns(),
+        };
+        let Asked { judgement, said } = ask(function, scripted, told).await;
+        match judgement {
+            Err(words) => Decision::none(check, format!("{}: {words}", scripted.function), said),
+            Ok((passed, words)) => {
+                let actual = words.unwrap_or_else(|| format!("it returned {passed}"));
+                let passed = passed != check.negated;
+                Decision {
+                    verdict: CheckVerdict { passed, expected: check.describe(), actual },
+                    error: None,
+                    said,
+                }
+            }
         }
     }
 
@@ -114,9 +145,11 @@ impl Deciding<'_> {
             looked_at[next] = true;
             let checks = all[next].checkpoint.checks.clone();
             let decided = self.decide(&checks, Looked::Turn(place), recorder).await;
-            if let Some(words) = decided.iter().find_map(|checked| checked.error.as_deref()) {
-                let message = format!("checkpoint {} failed: {words}", all[next].checkpoint.id);
-                return Err(Failure::new(FailureKind::JudgeError, message));
+            let undecided = decided.iter().find_map(|checked| Some((checked, checked.error.as_deref()?)));
+            if let Some((checked, words)) = undecided {
+                let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
+                let message = format!("checkpoint {} failed: {first}", all[next].checkpoint.id);
+                return Err(Failure::new(asked_kind(&checked.check), message).with_detail(rest));
             }
             all[next].take(&decided, place + 1);
         }
@@ -130,7 +163,33 @@ impl Deciding<'_> {
     }
 }
 
+impl Decision {
+    /// A check that could not be decided does not hold, negated or not.
+    fn none(check: &Check, words: String, said: Vec<String>) -> Decision {
+        let first = words.lines().next().unwrap_or_default().to_string();
+        let verdict = CheckVerdict { passed: false, expected: check.describe(), actual: first };
+        Decision { verdict, error: Some(words), said }
+    }
+}
+
+/// The kind of failure when nobody could be asked about a check.
+fn asked_kind(check: &Check) -> FailureKind {
+    match check.scripted() {
+        Some(_) => FailureKind::ScriptError,
+        None => FailureKind::JudgeError,
+    }
+}
+
 impl Looked {
+    /// The turns up to what is looked at.
+    fn so_far(self, recorder: &Recorder) -> &[hotseat_trace::Turn] {
+        let turns = &recorder.conversation().turns;
+        match self {
+            Looked::Turn(place) => &turns[..=place],
+            Looked::Whole { .. } => turns,
+        }
+    }
+
     fn scope<'a>(self, recorder: &'a Recorder) -> Scope<'a> {
         let conversation = recorder.conversation();
         match self {
@@ -161,7 +220,10 @@ pub(super) fn failure_of(checks: &[Checked]) -> Option<Failure> {
         let detail =
             failed.iter().map(|checked| format!("{}: {}", checked.check.place, checked.verdict.expected));
         let detail = detail.collect::<Vec<_>>().join("\n");
-        return Some(failure(FailureKind::JudgeError, words).with_detail(detail));
+        let failure = failure(asked_kind(&first.check), words);
+        // What the engine shows of a script stands before where it was asked.
+        let detail = failure.detail.iter().cloned().chain([detail]).collect::<Vec<_>>().join("\n");
+        return Some(failure.with_detail(detail));
     }
     let message = match (failed.len(), &first.check.message) {
         (1, Some(own)) => own.clone(),
@@ -189,6 +251,7 @@ impl Held {
             check.message = check.message.take().map(|message| redactor.text(&message).into_owned());
             check.written = check.written.take().map(|written| Arc::new(redactor.json((*written).clone())));
             checked.verdict.actual = redactor.text(&checked.verdict.actual).into_owned();
+            checked.said.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
             checked.error = checked.error.take().map(|words| redactor.text(&words).into_owned());
         }
         for reached in &mut self.checkpoints {

@@ -1,5 +1,6 @@
 //! One conversation being held: turns are sent, what happens is recorded, checks decide.
 
+mod asking_script;
 mod awaiting;
 mod checkpoints;
 mod clock;
@@ -39,6 +40,7 @@ pub use turn::ATTACHED;
 
 use crate::checks::{Check, Judged, Reference};
 use crate::roles;
+use crate::scripts::Function;
 
 /// How long things may take where neither case nor turn says so.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +66,8 @@ pub struct Checked {
     pub verdict: CheckVerdict,
     /// Why it could not be decided, if it could not: then it does not hold, and the agent is not to blame.
     pub error: Option<String>,
+    /// What a function that decided it said to `console`.
+    pub said: Vec<String>,
 }
 
 impl Checked {
@@ -99,6 +103,8 @@ pub struct Partners {
     pub simulator: Option<roles::Role>,
     /// The judges that its checks ask, by how they refer to them.
     pub judges: Vec<(Asking, roles::Role)>,
+    /// The functions of scripts that its checks call, by how they refer to them.
+    pub functions: Vec<(String, Function)>,
     /// The person who can be asked, where one is there.
     pub person: Option<Arc<dyn Person>>,
 }
@@ -121,6 +127,10 @@ impl Asking {
 }
 
 impl Partners {
+    fn function(&self, reference: &str) -> Option<&Function> {
+        self.functions.iter().find(|(known, _)| known == reference).map(|(_, function)| function)
+    }
+
     fn judge(&self, judged: &Judged) -> Option<&roles::Role> {
         let asking = Asking::of(judged);
         self.judges.iter().find(|(known, _)| *known == asking).map(|(_, role)| role)

@@ -59,9 +59,22 @@ pub(super) fn case(look: &Look, outcome: &Outcome, setting: &Setting, few: bool)
             }
         }
     }
+    logs(look, attempt, &mut text);
     let warned = warnings(look, outcome, &mut text);
     let is_tree = extent != Extent::Line || verdict.failure.is_some() || !before.is_empty() || warned;
     Shown { text, is_tree }
+}
+
+/// What scripts said to `console`, where everything is shown.
+fn logs(look: &Look, attempt: &Attempt, text: &mut String) {
+    if !look.verbose {
+        return;
+    }
+    let of_checks = attempt.checks.iter().flat_map(|checked| &checked.said);
+    for line in attempt.logs.iter().chain(of_checks).flat_map(|said| said.lines()) {
+        let words = one_line(&format!("console: {line}"), look.left(2));
+        let _ = writeln!(text, "  {}", look.paint(Tone::Quiet, &words));
+    }
 }
 
 /// What went wrong and changes nothing, each once. Says whether anything did.

@@ -57,7 +57,8 @@ pub(in crate::report) fn passed(turn: &Turn, attempt: &Attempt) -> bool {
         | FailureKind::MaxTurns
         | FailureKind::NoInput
         | FailureKind::SimulatorError
-        | FailureKind::JudgeError => true,
+        | FailureKind::JudgeError
+        | FailureKind::ScriptError => true,
         FailureKind::AgentError
         | FailureKind::ProtocolError
         | FailureKind::Unreachable

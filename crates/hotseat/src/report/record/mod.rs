@@ -85,6 +85,9 @@ pub struct HeldRecord<'a> {
     /// What went wrong beside the case and changes no verdict.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub warnings: &'a [String],
+    /// What functions of scripts around the case said to `console`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub logs: &'a [String],
 }
 
 pub fn is_false(value: &bool) -> bool {
@@ -164,6 +167,7 @@ impl<'a> HeldRecord<'a> {
             assertion_errors: errors(attempt.checks.iter()),
             checkpoints: attempt.checkpoints.iter().map(CheckpointRecord::of).collect(),
             warnings: &attempt.warnings,
+            logs: &attempt.logs,
         }
     }
 }

@@ -147,6 +147,9 @@ pub struct AssertionRecord<'a> {
     pub file: &'a str,
     pub line: u32,
     pub column: u32,
+    /// What the function that judged said to `console`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub logs: &'a [String],
 }
 
 impl<'a> TurnRecord<'a> {
@@ -279,6 +282,7 @@ impl<'a> AssertionRecord<'a> {
             file: place.file(),
             line: place.line(),
             column: place.column(),
+            logs: &checked.said,
         }
     }
 }

@@ -1,0 +1,469 @@
+//! Functions of scripts: they judge, and they run before and after cases and runs.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Output, Request};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use common::{Project, Tested, echo_agent};
+
+/// A case with one assertion about what an echo says.
+fn case(id: &str, assertion: &Value) -> String {
+    json!({"id": id, "input": "hi", "assert": [assertion]}).to_string()
+}
+
+/// A project whose one case is judged by `src/checks.ts`.
+fn judged(agent: &FakeAgent, script: &str, assertion: &Value) -> Project {
+    Project::of(agent).file("src/checks.ts", script).file("a.test.jsonl", &case("a", assertion))
+}
+
+fn by(function: &str) -> Value {
+    json!({"type": "script", "use": function})
+}
+
+#[track_caller]
+fn came_to(script: &str, assertion: &Value) -> Tested {
+    let agent = echo_agent();
+    judged(&agent, script, assertion).test(&[])
+}
+
+#[track_caller]
+fn refused(project: &Project, agent: &FakeAgent, args: &[&str]) -> Output {
+    let output = project.hotseat(&[&["test"], args].concat());
+    assert_eq!(output.code, 2, "{output}");
+    assert_eq!(agent.requests().len(), 0);
+    output
+}
+
+#[test]
+fn a_function_judges_what_the_agent_said_and_did() {
+    let agent = FakeAgent::start(|request: &Request| {
+        let run = Run::of(request).started();
+        run.tool("c1", "lookup", &json!({"id": 7}), Some(json!({"ok": true})))
+            .text("{\"total\": 12}")
+            .finished()
+    });
+    let script = "
+        interface Context { metadata: { most: number }; tool_calls: any[]; response: any; conversation: any[]; test_id: string }
+        export async function total(output: string, input: string, expected: unknown, context: Context) {
+          await null;
+          const seen = { output, input, expected, ...context };
+          console.log('seen', seen);
+          return { pass: context.response.json.total <= context.metadata.most, message: `total of ${context.response.json.total}` };
+        }";
+    let assertion = json!({"type": "script", "use": "scripts:checks.total", "value": {"a": 1}, "options": {"metadata": {"most": 20}}});
+    let tested = judged(&agent, script, &assertion).test(&[]);
+    tested.all_passed();
+    let told = &tested.case("a")["assertions"][0];
+    assert_eq!(told["actual"], "total of 12");
+    let seen = told["logs"][0].as_str().unwrap().strip_prefix("seen ").unwrap();
+    let seen: Value = serde_json::from_str(seen).unwrap();
+    assert_eq!((&seen["output"], &seen["input"]), (&json!("{\"total\": 12}"), &json!("hi")));
+    assert_eq!((&seen["expected"], &seen["test_id"]), (&json!({"a": 1}), &json!("a")));
+    let call = json!({"id": "c1", "name": "lookup", "args": {"id": 7}, "turn": 1, "result": {"ok": true}});
+    assert_eq!(seen["tool_calls"], json!([call]));
+    assert_eq!(seen["conversation"][0], json!({"role": "user", "content": "hi"}));
+}
+
+#[test]
+fn a_judgement_is_a_word_or_an_object_with_one() {
+    for (returned, passed) in [
+        ("true", true),
+        ("false", false),
+        ("{ pass: true }", true),
+        ("{ passed: false, reason: 'too long' }", false),
+        ("{ pass: false, message: 'too long' }", false),
+    ] {
+        let script = format!("export const judge = () => ({returned});");
+        let tested = came_to(&script, &by("scripts:checks.judge"));
+        let negated =
+            came_to(&script, &json!({"type": "script", "use": "scripts:checks.judge", "negate": true}));
+        for (tested, passed) in [(tested, passed), (negated, !passed)] {
+            let case = tested.case("a");
+            assert_eq!(case["status"] == "passed", passed, "{returned}: {case:#}");
+            if !passed {
+                assert_eq!(case["failure"]["kind"], "assertion", "{returned}");
+            }
+            if returned.contains("too long") {
+                assert_eq!(case["assertions"][0]["actual"], "too long");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_judgement_passes_neither_way() {
+    for script in [
+        "export const judge = () => {};",
+        "export const judge = () => 1;",
+        "export const judge = () => 'true';",
+        "export const judge = () => [true];",
+        "export const judge = () => ({ pass: 'yes' });",
+        "export const judge = () => ({ pass: true, passed: false });",
+        "export const judge = () => ({});",
+        "export const judge = () => { throw new Error('broken'); };",
+        "export const judge = async () => { await null; return missing; };",
+        "export const judge = () => (new Promise(() => {}));",
+        "export const judge = () => () => true;",
+    ] {
+        for negate in [false, true] {
+            let tested =
+                came_to(script, &json!({"type": "script", "use": "scripts:checks.judge", "negate": negate}));
+            let failure = tested.failure("a");
+            assert_eq!(
+                (&failure["kind"], &failure["fault"]),
+                (&json!("script_error"), &json!("test")),
+                "{script}: {failure}"
+            );
+            assert_eq!(tested.output.code, 1, "{script}");
+        }
+    }
+}
+
+#[test]
+fn a_script_error_shows_its_line() {
+    let script = "type Output = string;\nexport function judge(output: Output) {\n  const parts: string[] = output.split(':');\n  return parts[5]!.trim() === '';\n}\n";
+    let tested = came_to(script, &by("scripts:checks.judge"));
+    let failure = tested.failure("a");
+    assert_snapshot!(failure["message"].as_str().unwrap(), @"script error: scripts:checks.judge: src/checks.ts:4:10: TypeError: cannot read property 'trim' of undefined");
+    assert_snapshot!(failure["detail"].as_str().unwrap(), @"
+    error: TypeError: cannot read property 'trim' of undefined
+     --> src/checks.ts:4:10
+      |
+    4 |   return parts[5]!.trim() === '';
+      |          ^^^^^
+    a.test.jsonl:1:57: scripts:checks.judge holds
+    ");
+}
+
+#[test]
+fn functions_are_found_where_people_put_them() {
+    let agent = echo_agent();
+    let project =
+        Project::with(&format!("agents:\n  it: {{ endpoint: '{}', folder: agents/it }}\n", agent.url()));
+    let yes = "export const judge = () => true; export default () => true;";
+    let no = "export const judge = () => false; export default () => false;";
+    let project = project
+        .file("agents/it/src/own.ts", yes)
+        .file("src/own.ts", no)
+        .file("src/deep/er/checks.ts", yes)
+        .file("src/tests/validate-expense.ts", "export default function () { return true; }")
+        .file("src/tests/index.ts", "export const other = () => true;")
+        .file("src/plain.js", "export function judge() { return true }")
+        .file("agents/it/tests/beside.ts", yes)
+        .file("agents/src/above.ts", yes)
+        .file("src/some_test.ts", yes);
+    let uses = [
+        "scripts:own.judge",
+        "scripts:deep.er.checks.judge",
+        "scripts:deep/er/checks.judge",
+        "scripts:tests.validate-expense",
+        "scripts:tests.other",
+        "scripts:plain.judge",
+        "scripts:beside.judge",
+        "scripts:beside",
+        "scripts:above.judge",
+        "scripts.own.judge",
+        "own.judge",
+        "scripts:some.judge",
+        "script:some_test.judge",
+    ];
+    let cases: Vec<String> = uses
+        .iter()
+        .map(|function| {
+            json!({"id": function, "input": "hi", "assertions": [{"type": "script", "script": function}]})
+                .to_string()
+        })
+        .collect();
+    let project = project.file("agents/it/tests/a.test.jsonl", &cases.join("\n"));
+    project.test(&[]).all_passed();
+}
+
+#[test]
+fn a_function_that_is_not_there_is_found_before_anything_runs() {
+    let agent = echo_agent();
+    let script = "export const polite = () => true;\nexport const words = 1;\n";
+    let output = refused(&judged(&agent, script, &by("scripts:checks.polit")), &agent, &[]);
+    assert_snapshot!(output.stderr, @r#"
+    error: src/checks.ts exports no function `polit`
+     --> a.test.jsonl:1:57
+      |
+    1 | {"id":"a","input":"hi","assert":[{"type":"script","use":"scripts:checks.polit"}]}
+      |                                                         ^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: did you mean `polite`?
+    "#);
+    let output = refused(&judged(&agent, script, &by("scripts:chekcs.polite")), &agent, &[]);
+    assert_snapshot!(output.stderr, @r#"
+    error: there is no script for `scripts:chekcs.polite`
+     --> a.test.jsonl:1:57
+      |
+    1 | {"id":"a","input":"hi","assert":[{"type":"script","use":"scripts:chekcs.polite"}]}
+      |                                                         ^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: looked for src/chekcs.ts, src/chekcs_test.ts, chekcs.ts, chekcs_test.ts, src/chekcs/polite.ts, src/chekcs/polite_test.ts, chekcs/polite.ts, chekcs/polite_test.ts
+    "#);
+    let output = refused(
+        &judged(&agent, "export const polite = () => {;\n", &by("scripts:checks.polite")),
+        &agent,
+        &[],
+    );
+    assert_snapshot!(output.stderr, @r#"
+    error: Unexpected end of input in block
+     --> src/checks.ts:2:1
+      |
+    2 |
+      | ^
+      |
+     ::: a.test.jsonl:1:57
+      |
+    1 | {"id":"a","input":"hi","assert":[{"type":"script","use":"scripts:checks.polite"}]}
+      |                                                         ----------------------- named here
+    "#);
+    let output = refused(
+        &judged(&agent, "throw new Error('no');\nexport const polite = 1;", &by("scripts:checks.polite")),
+        &agent,
+        &[],
+    );
+    assert!(output.stderr.contains("src/checks.ts:1:11"), "{output}");
+    for (function, words) in [
+        ("scripts:checks.words", "is not a function"),
+        ("scripts:../outside.polite", "names no function of a script"),
+        ("scripts:", "names no function of a script"),
+        ("scripts:/etc/passwd", "names no function of a script"),
+    ] {
+        let output = refused(&judged(&agent, script, &by(function)), &agent, &[]);
+        assert!(output.stderr.contains(words), "{output}");
+        assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
+    }
+    let missing = json!({"type": "script"});
+    refused(&judged(&agent, script, &missing), &agent, &[]);
+}
+
+#[test]
+fn a_script_cannot_read_beside_the_project() {
+    let agent = echo_agent();
+    let project = judged(
+        &agent,
+        "import secret from '../../secret.json';\nexport const judge = () => !!secret;",
+        &by("scripts:checks.judge"),
+    );
+    let output = refused(&project, &agent, &[]);
+    assert!(output.stderr.contains("leads out of the folder"), "{output}");
+    assert!(output.stderr.contains("src/checks.ts:1:20"), "{output}");
+}
+
+#[test]
+fn functions_judge_wherever_typed_assertions_do() {
+    let agent = echo_agent();
+    let script = "export const hi = (output: string) => output.includes('hi');
+        export const two = (_o: string, _i: string, _e: unknown, c: any) => c.conversation.filter((m: any) => m.role === 'user').length === 2;";
+    let hi = by("scripts:checks.hi");
+    let text = json!({
+        "id": "a",
+        "turns": [{"input": "hi", "assertions": [hi]}, {"input": "hi you", "evaluate": [by("scripts:checks.two"), {"type": "script", "use": "scripts:checks.hi", "negate": true}]}],
+        "final_assertions": [by("scripts:checks.two")],
+    });
+    let tested =
+        Project::of(&agent).file("src/checks.ts", script).file("a.test.jsonl", &text.to_string()).test(&[]);
+    tested.all_passed();
+    let of_second: Vec<&Value> =
+        tested.case("a")["turns"][1]["assertions"].as_array().unwrap().iter().map(|a| &a["passed"]).collect();
+    assert_eq!(of_second, [true, false], "a soft one is only measured");
+}
+
+/// The sample of the documents, as far as it needs nothing but scripts.
+const ENV_TEST: &str = r#"
+interface Case { id: string }
+export function Before(ctx: Context, testCase: Case): BeforeResult {
+  console.log("preparing", testCase.id, "for", ctx.authorized.user_id);
+  return { who: "Ada", data: { userId: 7, testId: testCase.id } };
+}
+
+export function After(ctx: Context, testCase: Case, result: TestResult, beforeData: any) {
+  if (beforeData?.userId) {
+    console.warn("cleaning", testCase.id, result.status, result.error_kind, beforeData.userId, ctx.locale !== undefined);
+  }
+}
+
+export async function BeforeAll(ctx: Context, testCases: Case[]): Promise<BeforeResult> {
+  await null;
+  console.log("before all", testCases.map((one) => one.id).join());
+  return { data: { initialized: true } };
+}
+
+export function AfterAll(ctx: Context, results: TestResult[], beforeData: any) {
+  console.log("after all", results.map((one) => one.status).join(), beforeData.initialized, typeof ctx);
+}
+"#;
+
+fn hooked(agent: &FakeAgent, before: &str, after: &str) -> Project {
+    let case = json!({
+        "id": "T001", "input": "as ${who}", "before": before, "after": after,
+        "assertions": [{"type": "contains", "value": "as Ada"}],
+    });
+    Project::of(agent).file("a.test.jsonl", &case.to_string())
+}
+
+#[test]
+fn functions_run_before_and_after_a_case() {
+    let agent = echo_agent();
+    for (before, after) in [
+        ("env_test.Before", "env_test.After"),
+        ("src/env_test.Before", "src/env_test.After"),
+        ("env.Before", "scripts:env_test.After"),
+        ("Before", "After"),
+    ] {
+        let project = hooked(&agent, before, after).file("src/env_test.ts", ENV_TEST);
+        let tested = project.test(&["--user", "ada", "-v"]);
+        tested.all_passed();
+        let logs = &tested.case("T001")["logs"];
+        assert_eq!(
+            logs,
+            &json!(["preparing T001 for ada", "warn: cleaning T001 passed null 7 true"]),
+            "{before}"
+        );
+        assert!(tested.output.stdout.contains("console: preparing T001 for ada"), "{}", tested.output);
+    }
+    for (place, name) in [
+        ("src/deep/env_test.ts", "deep/env_test"),
+        ("env_test.ts", "env_test"),
+        ("src/env_test.js", "env_test"),
+    ] {
+        let plain = "export const Before = () => ({ who: 'Ada' }); export const After = (c, t, r, data) => console.log(data);";
+        let project = hooked(&agent, &format!("{name}.Before"), &format!("{name}.After")).file(place, plain);
+        let tested = project.test(&[]);
+        tested.all_passed();
+        assert_eq!(tested.case("T001")["logs"], json!(["{\"who\":\"Ada\"}"]), "{place}");
+    }
+}
+
+#[test]
+fn functions_run_around_the_run() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).file("src/env_test.ts", ENV_TEST).file(
+        "a.test.jsonl",
+        &[
+            case("a", &json!({"type": "contains", "value": "hi"})),
+            case("b", &json!({"type": "contains", "value": "no"})),
+        ]
+        .join("\n"),
+    );
+    let output =
+        project.hotseat(&["test", "--before", "env_test.BeforeAll", "--after", "env_test.AfterAll", "-v"]);
+    assert_eq!(output.code, 1, "{output}");
+    assert!(
+        output.stderr.contains("console: before all a,b\nconsole: after all passed,failed true object"),
+        "{output}"
+    );
+
+    let quiet = project.hotseat(&["test", "--before", "env_test.BeforeAll"]);
+    assert!(!quiet.stderr.contains("console:"), "{quiet}");
+}
+
+#[test]
+fn a_function_before_that_fails_keeps_its_case_from_running() {
+    let agent = echo_agent();
+    let script = "export function Before() {\n  console.log('on the way');\n  throw new Error('no database');\n}\nexport const After = () => { throw new Error('not cleaned') };\n";
+    let project = hooked(&agent, "env_test.Before", "env_test.After").file("src/env_test.ts", script);
+    let tested = project.test(&[]);
+    let failure = tested.failure("T001");
+    assert_eq!(failure["kind"], "hook_error");
+    assert_snapshot!(failure["message"].as_str().unwrap(), @"before script failed: hook `env_test.Before` failed: Error: no database (src/env_test.ts:3:13)");
+    assert_snapshot!(failure["detail"].as_str().unwrap(), @"
+    error: Error: no database
+     --> src/env_test.ts:3:13
+      |
+    3 |   throw new Error('no database');
+      |             ^^^^^
+    console:
+    on the way
+    ");
+    assert_eq!(tested.case("T001").get("warnings"), None, "what was not prepared is not cleaned up");
+    assert_eq!(agent.requests().len(), 0);
+
+    let output = project.hotseat(&["test", "--before", "env_test.Before"]);
+    assert_eq!(output.code, 3, "{output}");
+    assert!(output.stderr.contains("--before env_test.Before failed, and nothing ran"), "{output}");
+
+    let good = script.replace("throw new Error('no database');", "return { who: 'Ada' };");
+    let tested = hooked(&agent, "env_test.Before", "env_test.After").file("src/env_test.ts", &good).test(&[]);
+    tested.all_passed();
+    let warning = tested.case("T001")["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains(
+            "after script failed: hook `env_test.After` failed: Error: not cleaned (src/env_test.ts:5:"
+        ),
+        "{warning}"
+    );
+}
+
+#[test]
+fn hooks_that_are_not_there_are_found_before_anything_runs() {
+    let agent = echo_agent();
+    let with = |name: &str| hooked(&agent, name, "env_test.After").file("src/env_test.ts", ENV_TEST);
+    let output = refused(&with("env_test.Befor"), &agent, &[]);
+    assert!(output.stderr.contains("did you mean `Before`?"), "{output}");
+    assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
+    let output = refused(&with("other_test.Before"), &agent, &[]);
+    assert!(output.stderr.contains("no hook is called `other_test.Before`"), "{output}");
+    let two = with("Before").file("src/more_test.ts", "export const Before = () => 1;");
+    let output = refused(&two, &agent, &[]);
+    assert!(output.stderr.contains("several scripts have a function `Before`"), "{output}");
+    refused(&with("env_test.Before"), &agent, &["--before", "env_test.Nothing"]);
+}
+
+#[test]
+fn a_command_goes_before_a_function_of_its_name() {
+    let agent = echo_agent();
+    let project = Project::with(&format!(
+        "target: {{ endpoint: '{}' }}\nhooks:\n  env_test.Before: {{ cmd: [sh, -c, 'echo \"{{\\\"who\\\": \\\"Ada\\\"}}\"'] }}\n",
+        agent.url()
+    ));
+    let case = json!({"id": "a", "input": "as ${who}", "before": "env_test.Before", "assert": [{"type": "contains", "value": "as Ada"}]});
+    let script = "export const Before = () => ({ who: 'nobody' });";
+    project.file("src/env_test.ts", script).file("a.test.jsonl", &case.to_string()).test(&[]).all_passed();
+}
+
+#[test]
+fn side_by_side_each_call_has_an_engine_of_its_own() {
+    let agent = echo_agent();
+    let script = "let n = 0;
+        export const Before = (_ctx: unknown, test: { id: string }) => ({ who: `${test.id}.${++n}`, data: test.id });
+        export const After = (_ctx: unknown, test: { id: string }, _r: unknown, data: string) => { console.log(test.id, data, ++n) };
+        export const own = (output: string, _i: string, _e: unknown, c: { test_id: string }) => output.endsWith(`${c.test_id}.1`);";
+    let cases: Vec<String> = (0..50).map(|number| {
+        json!({"id": format!("c{number}"), "input": "as ${who}", "before": "Before", "after": "After", "assert": [{"type": "script", "use": "env_test.own"}]}).to_string()
+    }).collect();
+    let tested = Project::of(&agent)
+        .file("src/env_test.ts", script)
+        .file("a.test.jsonl", &cases.join("\n"))
+        .test(&["--parallel", "10"]);
+    tested.all_passed();
+    let logs: BTreeSet<String> = (0..50)
+        .map(|number| tested.case(&format!("c{number}"))["logs"][0].as_str().unwrap().to_string())
+        .collect();
+    assert_eq!(logs, (0..50).map(|number| format!("c{number} c{number} 1")).collect());
+}
+
+#[test]
+fn a_judging_function_that_does_not_end_is_stopped() {
+    let tested = came_to("export function judge() {\n  for (;;) {}\n}\n", &by("scripts:checks.judge"));
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], "script_error");
+    assert!(failure["message"].as_str().unwrap().contains("did not end within 10000 ms"), "{failure}");
+}
+
+#[test]
+fn secrets_are_taken_out_of_what_scripts_say() {
+    let agent = echo_agent();
+    let script = "export const Before = () => ({ who: 'Ada', API_TOKEN: 'sesame-open-1' });
+        export const After = (_c: unknown, _t: unknown, _r: unknown, data: any) => console.log(data.API_TOKEN);";
+    let tested = hooked(&agent, "Before", "After").file("src/env_test.ts", script).test(&[]);
+    tested.all_passed();
+    assert_eq!(tested.case("T001")["logs"], json!(["[redacted:API_TOKEN]"]));
+}
