@@ -264,7 +264,7 @@ fn what_is_no_input_is_refused() {
     );
     refused_case(
         json!({"id": "a", "turns": [{"input": "x"}, {"assertions": [{"type": "contains", "value": "x"}]}]}),
-        "an entry of `turns` has no `user`",
+        "an entry of `turns` has no `user` or `input`",
     );
     refused_case(json!({"id": "a", "turns": [{"input": "x", "user": "y"}]}), "are two spellings of one key");
     refused_case(

@@ -9,7 +9,7 @@
 //! | W3 | `assertions` (each table is run negated, too), `roles::what_is_no_judgement_is_an_error_of_the_judge` |
 //! | W4 | `assertions::tool_called`, `assertions::tool_result` |
 //! | W5 | `assertions::json_path`, `assertions::value_type`, `assertions::schema` |
-//! | W7 | `roles::a_goal_that_is_achieved_ends_the_conversation` |
+//! | W7 | `roles::a_goal_that_is_achieved_ends_the_conversation`, `runs::consistency_is_agreement_of_answers_and_not_the_pass_rate` |
 //! | W10 | `inputs::cases_can_be_made_up`, `samples::commands` |
 //! | W11 | `roles::who_simulates_can_be_said_for_all_cases`, `roles::the_simulated_user_is_asked_only_if_the_agent_waits`, `people`, `samples::tables` |
 //! | W13 | `reports::json_lines_are_written_as_cases_end`, `shapes::conversations_side_by_side_are_never_mixed` |
@@ -24,6 +24,7 @@
 //! | W22 | `roles::what_is_no_judgement_is_an_error_of_the_judge` |
 //! | W23 | `samples::documents`: the same conversation as a history and turn by turn |
 //! | W24 | `case_files::how_waiting_shows`, `samples::tables::signs_of_waiting` |
+//! | W25 | `roles::conversations_end_at_the_last_turn_that_they_may_have`, `roles::a_dynamic_case_goes_on_until_its_checkpoints_are_reached` |
 //!
 //! W9 is about scripts, W12 is tested here as far as hooks are commands.
 #![cfg(unix)]

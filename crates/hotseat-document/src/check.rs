@@ -212,10 +212,11 @@ impl Checker<'_> {
     }
 
     fn missing_key(&mut self, node: &Node, field: &Field, subject: Subject<'_>) {
+        let spellings = field.spellings().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or ");
         self.mistakes.push(
-            Diagnostic::new(format!("{subject} has no `{}`", field.key))
+            Diagnostic::new(format!("{subject} has no {spellings}"))
                 .at(node.place(self.source))
-                .help(format!("`{}`: {}", field.key, field.doc)),
+                .help(format!("{spellings}: {}", field.doc)),
         );
     }
 

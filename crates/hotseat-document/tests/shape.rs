@@ -125,7 +125,7 @@ color: red
             "7:5: unknown key `tpye` in an entry of `turns` [known keys are `user`, `assert`, `verbose`, `sub`]",
             "9:5: an entry of `turns` must be a mapping, found the number 3",
             "10:13: `assert` must be false or a mapping, found true",
-            "10:5: an entry of `turns` has no `user` [`user`: The message.]",
+            "10:5: an entry of `turns` has no `user` or `input` or `message` [`user` or `input` or `message`: The message.]",
             "11:11: `A` must be text, found the number 1 [write \"1\" to mean text]",
             "11:17: `B` must be text, found true [write \"true\" to mean text]",
             "12:8: `props` must be a mapping, found an empty list",

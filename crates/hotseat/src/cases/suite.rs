@@ -11,7 +11,8 @@ use super::case::{Case, Inherited, Parse};
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Source, json, yaml};
 
-/// How many documents are decoded at a time, by several threads where there are enough of them to pay.
+/// How many documents of YAML are decoded at a time, by several threads where there are enough of them to pay. Values of
+/// JSON are decoded faster than threads are begun, and what each thread leaves with the allocator adds up.
 const BATCH: usize = 128;
 const WORTH_A_THREAD: usize = 32;
 
@@ -79,7 +80,11 @@ impl Suite {
     /// Reads its cases one after the other; the file is never in memory as a whole. Each entry is a case or all
     /// that is wrong with it. A file without any case is one mistake.
     pub fn cases<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + 'a {
-        self.read(decoding, BATCH)
+        let batch = match self.syntax() {
+            Syntax::Yaml => BATCH,
+            Syntax::Json => 1,
+        };
+        self.read(decoding, batch)
     }
 
     /// The same by the thread that asks alone, and no further than it asks: for who has time, and wants little memory.
