@@ -281,7 +281,7 @@ fn what_is_no_input_is_refused() {
     );
     refused_case(
         json!({"id": "a", "input": "x", "before": "env_test.Before"}),
-        "cannot run functions of scripts",
+        "or functions of scripts; looked for env_test.ts",
     );
     refused_case(json!({"id": "a", "input": "x", "max_turns": 0}), "`max_turns` must be a whole number");
     refused_case(
