@@ -1,9 +1,9 @@
 //! Attempts and how steady cases are, as they are written to report files.
 
-use hotseat_trace::{Failure, Status};
+use hotseat_trace::Status;
 use serde::Serialize;
 
-use super::record::{HeldRecord, documented, ms};
+use super::record::{HeldRecord, VerdictRecord, documented, ms};
 use crate::run::{Attempt, Class, Repeats, Repetition, Stability};
 
 /// One of several attempts at a case.
@@ -11,15 +11,8 @@ use crate::run::{Attempt, Class, Repeats, Repetition, Stability};
 pub struct AttemptRecord<'a> {
     #[serde(flatten)]
     pub number: Number,
-    pub status: Status,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<&'a Failure>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_kind: Option<&'static str>,
+    #[serde(flatten)]
+    pub verdict: VerdictRecord<'a>,
     #[serde(flatten)]
     pub held: HeldRecord<'a>,
 }
@@ -94,14 +87,9 @@ impl<'a> AttemptRecord<'a> {
     }
 
     fn of(attempt: &'a Attempt, number: Number) -> Self {
-        let verdict = &attempt.verdict;
         AttemptRecord {
             number,
-            status: verdict.status,
-            failure: verdict.failure.as_ref(),
-            skip_reason: verdict.skip_reason.as_deref(),
-            error: error(attempt),
-            error_kind: verdict.failure.as_ref().map(|failure| failure.kind.name()),
+            verdict: VerdictRecord::of(&attempt.verdict, |failure| documented(failure, attempt)),
             held: HeldRecord::of(attempt, true),
         }
     }

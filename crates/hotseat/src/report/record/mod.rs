@@ -6,7 +6,7 @@ mod turn;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind, Millis, Status, Turn};
+use hotseat_trace::{Failure, FailureKind, Millis, Status, Turn, Verdict};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -33,16 +33,8 @@ pub struct ResultRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<&'a str>,
     pub mode: &'static str,
-    pub status: Status,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<&'a Failure>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_reason: Option<&'a str>,
-    /// Why it failed, in one line: what `failure` says, in the words that case files are documented with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_kind: Option<&'static str>,
+    #[serde(flatten)]
+    pub verdict: VerdictRecord<'a>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub tags: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +54,21 @@ pub struct ResultRecord<'a> {
     /// How steady the case is, where it was run several times.
     #[serde(flatten)]
     pub stability: Option<StabilityRecord<'a>>,
+}
+
+/// What a case or an attempt came to.
+#[derive(Debug, Serialize)]
+pub struct VerdictRecord<'a> {
+    pub status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<&'a Failure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_reason: Option<&'a str>,
+    /// Why it failed, in one line: what `failure` says, in the words that case files are documented with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_kind: Option<&'static str>,
 }
 
 /// A conversation that was held.
@@ -123,11 +130,7 @@ impl<'a> ResultRecord<'a> {
             line: case.place.line(),
             agent: agent.map(|agent| &*agent.id),
             mode: mode.name(),
-            status: verdict.status,
-            failure: verdict.failure.as_ref(),
-            skip_reason: verdict.skip_reason.as_deref(),
-            error: verdict.failure.as_ref().map(|failure| one_line(failure, told)),
-            error_kind: verdict.failure.as_ref().map(|failure| failure.kind.name()),
+            verdict: VerdictRecord::of(verdict, |failure| one_line(failure, told)),
             tags: &case.tags,
             metadata: case.metadata.as_ref(),
             flaky: outcome.is_flaky(),
@@ -138,6 +141,20 @@ impl<'a> ResultRecord<'a> {
             },
             stability: outcome.stability.as_ref().map(|of| StabilityRecord::of(of, &outcome.attempts)),
             input,
+        }
+    }
+}
+
+impl<'a> VerdictRecord<'a> {
+    /// A verdict; `in_words` says in one line why something failed.
+    pub fn of(verdict: &'a Verdict, in_words: impl FnOnce(&Failure) -> String) -> Self {
+        let failure = verdict.failure.as_ref();
+        VerdictRecord {
+            status: verdict.status,
+            failure,
+            skip_reason: verdict.skip_reason.as_deref(),
+            error: failure.map(in_words),
+            error_kind: failure.map(|failure| failure.kind.name()),
         }
     }
 }
