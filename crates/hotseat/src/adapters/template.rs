@@ -233,7 +233,8 @@ pub fn message_as_json(message: &Message) -> Value {
     written
 }
 
-fn call_as_json(call: &MessageCall) -> Value {
+/// A call in the form of chat completions.
+pub fn call_as_json(call: &MessageCall) -> Value {
     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
 }
 

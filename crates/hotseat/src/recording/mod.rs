@@ -176,17 +176,6 @@ pub enum Arguments {
     Broken(String),
 }
 
-impl Arguments {
-    /// The arguments as checks and scripted answers see them.
-    pub fn value(&self) -> Value {
-        match self {
-            Arguments::None => Value::Null,
-            Arguments::Json(value) => value.clone(),
-            Arguments::Broken(text) => Value::String(text.clone()),
-        }
-    }
-}
-
 impl Event {
     /// Something of which nobody knows when it happened.
     pub fn untimed(what: What) -> Self {

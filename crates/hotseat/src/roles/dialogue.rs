@@ -3,6 +3,7 @@
 use hotseat_trace::{Conversation, Turn};
 use serde_json::{Map, Value, json};
 
+use crate::adapters::template::call_as_json;
 use crate::session::{Message, MessageCall, Part, Role as Speaker, words};
 
 /// What was said and done so far.
@@ -83,6 +84,7 @@ fn said(role: Speaker, text: &str) -> Message {
     Message { role, content, name: None, tool_calls: Vec::new(), tool_call_id: None }
 }
 
+/// A message without what is attached to it, which would be more than all that is said.
 fn message_json(message: &Message) -> Value {
     let mut members = Map::new();
     members.insert("role".to_string(), json!(message.role.name()));
@@ -94,10 +96,7 @@ fn message_json(message: &Message) -> Value {
         members.insert("tool_call_id".to_string(), json!(id));
     }
     if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(|call| {
-            let function = json!({"name": call.name, "arguments": call.arguments});
-            json!({"id": call.id, "type": "function", "function": function})
-        });
+        let calls = message.tool_calls.iter().map(call_as_json);
         members.insert("tool_calls".to_string(), calls.collect());
     }
     Value::Object(members)

@@ -23,19 +23,12 @@ pub struct GeneratorQuestion<'a> {
     pub parameters: Map<String, Value>,
 }
 
-/// The cases of a generator, as it wrote them.
-#[derive(Debug, Clone)]
-pub struct Generated {
-    /// One value each.
-    pub cases: Vec<Value>,
-}
-
 impl Role {
-    /// Asks a generator for cases.
+    /// Asks a generator for cases: a value each, as it wrote them.
     ///
     /// # Errors
     /// When it gives none, in words.
-    pub async fn generate(&self, question: GeneratorQuestion<'_>) -> Result<Generated, String> {
+    pub async fn generate(&self, question: GeneratorQuestion<'_>) -> Result<Vec<Value>, String> {
         let mut told = Map::new();
         told.insert("test_mode".to_string(), json!("generator"));
         told.insert("target_agent".to_string(), json!(question.target));
@@ -58,7 +51,7 @@ impl Role {
             until: None,
         };
         match self.ask(asked).await {
-            Ok(said) => read(&said.text).map(|cases| Generated { cases }),
+            Ok(said) => read(&said.text),
             Err(Unanswered::Failed(words)) => Err(words),
             Err(Unanswered::Deadline) => Err("no answer in time".to_string()),
         }

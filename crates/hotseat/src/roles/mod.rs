@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
 pub use dialogue::Dialogue;
-pub use generator::{Generated, GeneratorQuestion};
+pub use generator::GeneratorQuestion;
 pub use judge::{JudgeQuestion, Judgement};
 pub use reporter::ReporterQuestion;
 pub use simulator::{SimulatorQuestion, UserMove};
@@ -253,11 +253,6 @@ impl Exchange {
             error: self.error,
             duration_us: u64::try_from(self.said.took.as_micros()).unwrap_or(u64::MAX),
         })
-    }
-
-    /// Why it came to nothing.
-    pub fn error(&self) -> Option<&str> {
-        self.error.as_deref()
     }
 }
 

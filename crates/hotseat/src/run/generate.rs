@@ -56,7 +56,5 @@ pub async fn generate(
     if let Some(started) = started {
         started.stop().await;
     }
-    generated
-        .map(|generated| generated.cases)
-        .map_err(|words| failed(outside.project.redactor().text(&words).into_owned()).into())
+    generated.map_err(|words| failed(outside.project.redactor().text(&words).into_owned()).into())
 }

@@ -25,9 +25,6 @@ struct Asked<'c> {
 
 /// The helpers that a case asks, each once.
 fn asked(case: &Case) -> Vec<Asked<'_>> {
-    let connector = |options: &'_ serde_json::Map<String, Value>| -> Option<String> {
-        options.get("connector").and_then(Value::as_str).map(str::to_string)
-    };
     let mut all = Vec::new();
     if let Some(simulator) = &case.simulator {
         let wanted = Wanted {
@@ -40,7 +37,7 @@ fn asked(case: &Case) -> Vec<Asked<'_>> {
     }
     for check in checks(case) {
         let Some(judged) = check.judged() else { continue };
-        let asking = Asking { judge: judged.judge.clone(), connector: connector(&judged.options) };
+        let asking = Asking::of(judged);
         if all.iter().any(|known: &Asked<'_>| known.asking.as_ref() == Some(&asking)) {
             continue;
         }

@@ -192,14 +192,10 @@ impl Talk<'_> {
         let (Some(simulator), Some(role)) = (&self.case.simulator, &self.partners.simulator) else {
             return Err(self.simulator_failed("there is no simulated user to ask"));
         };
-        let id = |reached: &'_ &Reached| reached.at.is_some();
-        let (reached, pending): (Vec<&Reached>, Vec<&Reached>) = self.checkpoints.iter().partition(id);
-        let ids = |some: &[&Reached]| -> Vec<String> {
-            some.iter().map(|reached| reached.checkpoint.id.clone()).collect()
+        let ids = |is_reached: bool| -> Vec<&str> {
+            let some = self.checkpoints.iter().filter(|reached| reached.at.is_some() == is_reached);
+            some.map(|reached| reached.checkpoint.id.as_str()).collect()
         };
-        let (reached, pending) = (ids(&reached), ids(&pending));
-        let (reached, pending): (Vec<&str>, Vec<&str>) =
-            (reached.iter().map(String::as_str).collect(), pending.iter().map(String::as_str).collect());
         let limit = self.whole_limit();
         let question = SimulatorQuestion {
             options: &simulator.options,
@@ -209,7 +205,7 @@ impl Talk<'_> {
             as_messages: simulator.style == Style::Transcript,
             turn_number: place + 1,
             max_turns: most,
-            checkpoints: (&reached, &pending),
+            checkpoints: (&ids(true), &ids(false)),
             until: limit.map(|(at, _)| at),
         };
         let (next, exchange) = match role.simulate(question).await {
