@@ -61,6 +61,7 @@ impl Checker<'_> {
     fn check(&mut self, node: &Node, kind: &Kind, subject: Subject<'_>) {
         match (kind, &node.value) {
             (Kind::Json, _)
+            | (Kind::Null, Value::Null)
             | (Kind::Bool, Value::Bool(_))
             | (Kind::False, Value::Bool(false))
             | (Kind::Text, Value::String(_))
@@ -95,7 +96,8 @@ impl Checker<'_> {
                 None => self.misfit(node, kind, subject),
             },
             (
-                Kind::Bool
+                Kind::Null
+                | Kind::Bool
                 | Kind::False
                 | Kind::Text
                 | Kind::NonEmptyText

@@ -74,6 +74,7 @@ fn field_schema(field: &Field, root: &Shape) -> Value {
 
 fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
     let schema = match kind {
+        Kind::Null => json!({ "type": "null" }),
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::False => json!({ "const": false }),
         Kind::Text => json!({ "type": "string" }),
@@ -151,6 +152,7 @@ fn field_row(field: &Field) -> String {
 
 fn type_markdown(kind: &Kind) -> String {
     match kind {
+        Kind::Null => "nothing".to_owned(),
         Kind::Bool => "true or false".to_owned(),
         Kind::False => "`false`".to_owned(),
         Kind::Text | Kind::NonEmptyText => "text".to_owned(),

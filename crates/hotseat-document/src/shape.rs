@@ -38,6 +38,8 @@ pub struct Field {
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
+    /// Nothing: the key alone says all there is to say.
+    Null,
     /// `true` or `false`.
     Bool,
     /// `false`, where `true` would say nothing.
@@ -246,6 +248,7 @@ impl Kind {
     /// Whether a value of this type may fit.
     pub(super) fn accepts(&self, given: Type) -> bool {
         match self {
+            Kind::Null => given == Type::Null,
             Kind::Bool | Kind::False => given == Type::Bool,
             Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
                 given == Type::String
@@ -261,6 +264,7 @@ impl Kind {
     /// What fits, as a fragment that follows "must be".
     pub(super) fn in_words(&self) -> String {
         match self {
+            Kind::Null => "nothing".to_owned(),
             Kind::Bool => "true or false".to_owned(),
             Kind::False => "false".to_owned(),
             Kind::Text => "text".to_owned(),
@@ -292,7 +296,8 @@ impl Kind {
             Kind::Tagged(tagged) => tagged.all().for_each(collect),
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.collect_shapes(shapes),
             Kind::OneOf(kinds) => kinds.iter().for_each(|kind| kind.collect_shapes(shapes)),
-            Kind::Bool
+            Kind::Null
+            | Kind::Bool
             | Kind::False
             | Kind::Text
             | Kind::NonEmptyText
@@ -319,7 +324,8 @@ impl Kind {
             Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.problems(path, problems),
             Kind::Integer { min, max } if min > max => problems.push(format!("no number fits `{path}`")),
             Kind::Choice([]) => problems.push(format!("no word fits `{path}`")),
-            Kind::Bool
+            Kind::Null
+            | Kind::Bool
             | Kind::False
             | Kind::Text
             | Kind::NonEmptyText

@@ -1,7 +1,8 @@
 //! A context: an engine of its own, in which modules are run.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{self, Poll, Wake};
@@ -18,9 +19,10 @@ use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Object, Persistent, P
 use serde_json::{Value, json};
 
 use crate::console::{Console, Level, Line};
-use crate::error::{ErrorKind, Frame, ScriptError};
-use crate::host::{self, Host, HostFuture, HostResult};
+use crate::error::{ErrorKind, ScriptError};
+use crate::host::{self, Furniture, Host, HostFuture, HostResult};
 use crate::modules::{Module, Scripts};
+use crate::thread::Stop;
 
 /// What a script may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,20 +50,34 @@ pub struct Context {
     limits: Limits,
     state: Rc<State>,
     // What is held of an engine has to go before the engine.
-    settle: Option<Persistent<Function<'static>>>,
+    furnished: Option<Furnished>,
     engine: rquickjs::Context,
     runtime: rquickjs::Runtime,
+}
+
+/// What is held of an engine that was furnished.
+struct Furnished {
+    /// Settles calls of asynchronous functions.
+    settle: Persistent<Function<'static>>,
+    /// The entries of modules of the host, by the names of these.
+    entries: Vec<(&'static str, Persistent<Object<'static>>)>,
 }
 
 /// What the engine's callbacks and the context share.
 #[derive(Default)]
 struct State {
     deadline: Cell<Option<Instant>>,
-    out_of_time: Cell<bool>,
+    /// Whether what runs has to end, and why.
+    over: Cell<Option<ErrorKind>>,
+    stop: OnceCell<Stop>,
     /// Why a module could not be had; the engine carries only words.
     refused: RefCell<Option<ScriptError>>,
     /// Modules that are being compiled, the innermost last.
     importing: RefCell<Vec<String>>,
+    /// Modules that are there without a file.
+    host_modules: RefCell<Vec<&'static str>>,
+    /// All modules that were compiled.
+    loaded: RefCell<Vec<String>>,
     console: RefCell<Console>,
     /// Calls of asynchronous functions that have not come back.
     waiting: RefCell<Vec<(u32, HostFuture)>>,
@@ -72,11 +88,48 @@ struct State {
 
 impl State {
     fn is_over(&self) -> bool {
-        let over = self.deadline.get().is_some_and(|deadline| Instant::now() >= deadline);
-        if over {
-            self.out_of_time.set(true);
+        if self.over.get().is_none() {
+            self.over.set(match self.deadline.get() {
+                _ if self.stop.get().is_some_and(Stop::is_stopped) => Some(ErrorKind::GivenUp),
+                Some(deadline) if Instant::now() >= deadline => Some(ErrorKind::TimeLimit),
+                _ => None,
+            });
         }
-        over
+        self.over.get().is_some()
+    }
+
+    fn stopped(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {
+            match self.stop.get() {
+                Some(stop) => stop.stopped().await,
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    /// The same for something whose time is not the script's.
+    fn wait_paused(&self, future: HostFuture) -> HostResult {
+        let (since, deadline) = (Instant::now(), self.deadline.take());
+        let result = self.wait_for(future);
+        self.deadline.set(deadline.and_then(|deadline| deadline.checked_add(since.elapsed())));
+        result
+    }
+
+    /// What a future of the host comes to; this thread waits for it, but no longer than the script may run.
+    fn wait_for(&self, mut future: HostFuture) -> HostResult {
+        let waker = task::Waker::from(Arc::new(Unpark(thread::current())));
+        let mut poll = task::Context::from_waker(&waker);
+        let mut stopped = self.stopped();
+        loop {
+            if let Poll::Ready(result) = future.as_mut().poll(&mut poll) {
+                return result;
+            }
+            let _ = stopped.as_mut().poll(&mut poll);
+            if self.is_over() {
+                return Err(OVER.to_string());
+            }
+            park_until(self.deadline.get());
+        }
     }
 }
 
@@ -99,8 +152,16 @@ impl Context {
         let files = Files { scripts: scripts.clone(), state: Rc::clone(&state) };
         runtime.set_loader(files.clone(), files);
         let engine = rquickjs::Context::full(&runtime).map_err(|_| no_memory(limits))?;
-        let settle = engine.with(|ctx| furnish(&ctx, &state, host)).map_err(|_| no_memory(limits))?;
-        Ok(Context { scripts: scripts.clone(), limits, state, settle: Some(settle), engine, runtime })
+        let furnished = engine.with(|ctx| furnish(&ctx, &state, host)).map_err(|_| no_memory(limits))?;
+        Ok(Context { scripts: scripts.clone(), limits, state, furnished: Some(furnished), engine, runtime })
+    }
+
+    /// The same, until nobody waits for it any more: what it runs is given up then, wherever it is.
+    #[must_use]
+    pub fn until(self, stop: Stop) -> Context {
+        // Nobody else has it yet, so this is the first one.
+        let _ = self.state.stop.set(stop);
+        self
     }
 
     /// Looks whether a module exports a function under a name. The module is run for that, if it was not yet.
@@ -128,18 +189,54 @@ impl Context {
             let arguments = context.caught(ctx, arguments.collect::<Result<Vec<_>, _>>())?;
             let returned: Js<'_> =
                 context.caught(ctx, function.call((rquickjs::function::Rest(arguments),)))?;
-            let value = match returned.as_promise() {
-                Some(promise) => context.settled(ctx, promise)?,
-                None => returned,
-            };
-            context.run_jobs(ctx)?;
-            if let Some(error) = context.state.take_unhandled(ctx).map(|reason| context.describe(ctx, reason))
-            {
-                let message = format!("a promise that nobody awaits was rejected: {}", error.message);
-                return Err(ScriptError { message, ..error });
-            }
+            let value = context.awaited(ctx, returned)?;
             context.json(ctx, module, name, value)
         })
+    }
+
+    /// Runs a module, and then an entry of a module of the [host](Host::module) with all that the module exports, and
+    /// with these arguments. What that returns is awaited.
+    ///
+    /// # Errors
+    /// As [`Context::call`].
+    pub fn enter(
+        &mut self,
+        host: &str,
+        entry: &str,
+        module: &Module,
+        arguments: &[Value],
+    ) -> Result<Value, ScriptError> {
+        self.within_limits(|context, ctx| {
+            let namespace = context.load(ctx, module)?;
+            let made = context.furnished.iter().flat_map(|furnished| &furnished.entries);
+            let Some((_, entries)) = made.into_iter().find(|(name, _)| *name == host) else {
+                return Err(ScriptError::new(ErrorKind::Import, format!("there is no module `{host}`")));
+            };
+            let entries = context.caught(ctx, entries.clone().restore(ctx))?;
+            let entry_function: Function<'_> = context.caught(ctx, entries.get(entry))?;
+            let mut given = vec![namespace.into_value()];
+            for argument in arguments {
+                given.push(context.caught(ctx, ctx.json_parse(argument.to_string()))?);
+            }
+            let returned: Js<'_> =
+                context.caught(ctx, entry_function.call((rquickjs::function::Rest(given),)))?;
+            let value = context.awaited(ctx, returned)?;
+            context.json(ctx, module, entry, value)
+        })
+    }
+
+    /// What was returned, once all has come to something that was begun.
+    fn awaited<'js>(&self, ctx: &Ctx<'js>, returned: Js<'js>) -> Result<Js<'js>, ScriptError> {
+        let value = match returned.as_promise() {
+            Some(promise) => self.settled(ctx, promise)?,
+            None => returned,
+        };
+        self.run_jobs(ctx)?;
+        if let Some(error) = self.state.take_unhandled(ctx).map(|reason| self.describe(ctx, reason)) {
+            let message = format!("a promise that nobody awaits was rejected: {}", error.message);
+            return Err(ScriptError { message, ..error });
+        }
+        Ok(value)
     }
 
     /// What scripts have said to `console` since this was last asked.
@@ -156,7 +253,7 @@ impl Context {
         &mut self,
         work: impl FnOnce(&Context, &Ctx<'_>) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
-        self.state.out_of_time.set(false);
+        self.state.over.set(None);
         self.state.deadline.set(Instant::now().checked_add(self.limits.time));
         let result = self.engine.with(|ctx| {
             let result = work(self, &ctx);
@@ -232,8 +329,8 @@ impl Context {
 
     fn run_jobs(&self, ctx: &Ctx<'_>) -> Result<(), ScriptError> {
         loop {
-            if self.state.is_over() || self.state.out_of_time.get() {
-                return Err(self.out_of_time());
+            if self.state.is_over() {
+                return Err(self.over());
             }
             if !ctx.execute_pending_job() {
                 return Ok(());
@@ -245,6 +342,7 @@ impl Context {
     fn wait(&self, ctx: &Ctx<'_>) -> Result<(), ScriptError> {
         let waker = task::Waker::from(Arc::new(Unpark(thread::current())));
         let mut poll = task::Context::from_waker(&waker);
+        let mut stopped = self.state.stopped();
         let mut ready: Vec<(u32, HostResult)> = Vec::new();
         self.state.waiting.borrow_mut().retain_mut(|(id, future)| match future.as_mut().poll(&mut poll) {
             Poll::Ready(result) => {
@@ -253,15 +351,12 @@ impl Context {
             }
             Poll::Pending => true,
         });
-        if ready.is_empty() {
-            match self.state.deadline.get() {
-                Some(deadline) => thread::park_timeout(deadline.saturating_duration_since(Instant::now())),
-                None => thread::park(),
-            }
+        if ready.is_empty() && stopped.as_mut().poll(&mut poll).is_pending() {
+            park_until(self.state.deadline.get());
         }
         for (id, result) in ready {
-            let Some(settle) = self.settle.clone() else { return Ok(()) };
-            let settle = self.caught(ctx, settle.restore(ctx))?;
+            let Some(Furnished { settle, .. }) = &self.furnished else { return Ok(()) };
+            let settle = self.caught(ctx, settle.clone().restore(ctx))?;
             self.caught(ctx, settle.call::<_, ()>((id, answer(result))))?;
         }
         Ok(())
@@ -313,15 +408,15 @@ impl Context {
         }
         let exception = thrown.clone().into_object().and_then(rquickjs::Exception::from_object);
         let Some(exception) = exception else {
-            if thrown.is_null() {
-                return no_memory(self.limits).help(
-                    "this is what the engine throws when there is no memory left for an error; a script that throws null itself is taken for it",
-                );
+            // The engine throws null when there is no memory left for an error.
+            if thrown.is_null() && !self.state.loaded.borrow().iter().any(|key| self.scripts.throws_null(key))
+            {
+                return no_memory(self.limits);
             }
             let shown = ctx.json_stringify(thrown).ok().flatten().and_then(|text| text.to_string().ok());
             // What was thrown may itself be what does not end.
-            if self.state.out_of_time.get() {
-                return self.out_of_time();
+            if self.state.over.get().is_some() {
+                return self.over();
             }
             let shown = shown.unwrap_or_else(|| "something that is no error".to_string());
             return ScriptError::new(ErrorKind::Thrown, format!("thrown: {shown}"))
@@ -329,10 +424,10 @@ impl Context {
         };
         let class: String = exception.get("name").unwrap_or_default();
         let text = exception.message().unwrap_or_default();
-        let stack = self.frames(&exception.stack().unwrap_or_default());
+        let stack = self.scripts.frames(&exception.stack().unwrap_or_default());
         let place = stack.first().map(|frame| frame.place.clone());
         let error = match class.as_str() {
-            _ if self.state.out_of_time.get() => self.out_of_time(),
+            _ if self.state.over.get().is_some() => self.over(),
             "InternalError" | "RangeError" if text == "out of memory" || text == "string too long" => {
                 no_memory(self.limits)
             }
@@ -361,40 +456,28 @@ impl Context {
             .help(format!("if `{name}` is a type, write `import type`"))
     }
 
-    fn out_of_time(&self) -> ScriptError {
-        let message = format!("the script did not end within {} ms", self.limits.time.as_millis());
-        ScriptError::new(ErrorKind::TimeLimit, message)
-    }
-
-    /// The calls of a stack that stand in files.
-    fn frames(&self, stack: &str) -> Vec<Frame> {
-        stack.lines().filter_map(|line| self.frame(line)).take(MOST_FRAMES).collect()
-    }
-
-    /// Reads `    at name (file:line:column)`.
-    fn frame(&self, line: &str) -> Option<Frame> {
-        let line = line.trim().strip_prefix("at ")?;
-        let (function, place) = match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
-            Some((function, place)) => (Some(function), place),
-            None => (None, line),
-        };
-        let mut parts = place.rsplitn(3, ':');
-        let column = parts.next()?.parse().ok()?;
-        let line = parts.next()?.parse().ok()?;
-        let place = self.scripts.place(parts.next()?, line, column)?;
-        let named = function.filter(|name| !name.is_empty() && !name.starts_with('<'));
-        Some(Frame { function: named.map(str::to_string), place })
+    /// Why what ran had to end.
+    fn over(&self) -> ScriptError {
+        match self.state.over.get() {
+            Some(ErrorKind::GivenUp) => {
+                ScriptError::new(ErrorKind::GivenUp, "nobody waits for the script any more")
+            }
+            _ => {
+                let message = format!("the script did not end within {} ms", self.limits.time.as_millis());
+                ScriptError::new(ErrorKind::TimeLimit, message)
+            }
+        }
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        self.settle.take();
+        self.furnished.take();
     }
 }
 
-/// So many frames of a stack are kept.
-const MOST_FRAMES: usize = 20;
+/// What functions of the host say to a script that should have ended.
+const OVER: &str = "the time of the script is over";
 
 /// Stands before the key of a module that the caller asks for, so that it is not taken for an import.
 const ENTRY: &str = "entry:";
@@ -432,21 +515,39 @@ fn answer(result: HostResult) -> String {
     }
 }
 
-/// Gives a new engine its console and the functions of the host. What is returned settles calls of asynchronous ones.
-fn furnish(ctx: &Ctx<'_>, state: &Rc<State>, host: Host) -> rquickjs::Result<Persistent<Function<'static>>> {
-    let (names, functions): (Vec<String>, Vec<host::Function>) = host.0.into_iter().unzip();
-    let functions: Rc<[host::Function]> = functions.into();
-    let later: Vec<bool> =
-        functions.iter().map(|function| matches!(function, host::Function::Async(_))).collect();
+/// Gives a new engine its console, and the functions and modules of the host.
+fn furnish(ctx: &Ctx<'_>, state: &Rc<State>, host: Host) -> rquickjs::Result<Furnished> {
+    let Host { functions, furniture } = host;
+    let (mut names, mut all): (Vec<String>, Vec<host::Function>) = functions.into_iter().unzip();
+    let seen = names.len();
+    // Those that are hidden follow, one piece of furniture after the other.
+    let mut pieces = Vec::with_capacity(furniture.len());
+    for Furniture { module, code, functions } in furniture {
+        let first = names.len();
+        let (hidden_names, hidden): (Vec<String>, Vec<host::Function>) = functions.into_iter().unzip();
+        names.extend(hidden_names);
+        all.extend(hidden);
+        pieces.push((module, code, first..names.len()));
+    }
+    let later: Vec<bool> = all.iter().map(|function| matches!(function, host::Function::Async(_))).collect();
+    let functions: Rc<[host::Function]> = all.into();
 
     let spoken = Rc::clone(state);
     let say = Func::from(move |level: String, text: String| {
         spoken.console.borrow_mut().say(Level::read(&level), text);
     });
-    let called = Rc::clone(&functions);
+    let (called, waiting) = (Rc::clone(&functions), Rc::clone(state));
     let call_now = Func::from(move |index: usize, arguments: String| -> String {
-        let Some(host::Function::Sync(function)) = called.get(index) else { return answer(Ok(Value::Null)) };
-        answer(given(&arguments).and_then(function))
+        // A script that should have ended does nothing more, even before the engine has noticed.
+        if waiting.is_over() {
+            return answer(Err(OVER.to_string()));
+        }
+        answer(given(&arguments).and_then(|arguments| match called.get(index) {
+            Some(host::Function::Sync(function)) => function(arguments),
+            Some(host::Function::Waiting(function)) => waiting.wait_for(function(arguments)),
+            Some(host::Function::Pausing(function)) => waiting.wait_paused(function(arguments)),
+            Some(host::Function::Async(_)) | None => Ok(Value::Null),
+        }))
     });
     let waiting = Rc::clone(state);
     let call_later = Func::from(move |index: usize, arguments: String| -> u32 {
@@ -455,22 +556,54 @@ fn furnish(ctx: &Ctx<'_>, state: &Rc<State>, host: Host) -> rquickjs::Result<Per
         let future: HostFuture = match (functions.get(index), given(&arguments)) {
             (Some(host::Function::Async(function)), Ok(arguments)) => function(arguments),
             (_, Err(error)) => Box::pin(async move { Err(error) }),
-            (Some(host::Function::Sync(_)) | None, Ok(_)) => Box::pin(async { Ok(Value::Null) }),
+            (Some(_) | None, Ok(_)) => Box::pin(async { Ok(Value::Null) }),
         };
         waiting.waiting.borrow_mut().push((id, future));
         id
     });
 
-    let mut options = EvalOptions::default();
-    options.filename = Some("the engine".to_string());
-    let prelude: Function<'_> = ctx.eval_with_options(include_str!("prelude.js"), options)?;
+    let prelude: Function<'_> = engines_own(ctx, include_str!("prelude.js"))?;
     let helpers: Object<'_> = prelude.call((say, call_now, call_later))?;
     let define: Function<'_> = helpers.get("define")?;
-    for (index, (name, later)) in names.iter().zip(later).enumerate() {
-        define.call::<_, ()>((name.as_str(), index, later))?;
+    for index in 0..seen {
+        define.call::<_, ()>((ctx.globals(), names[index].as_str(), index, later[index]))?;
+    }
+    let mut entries = Vec::new();
+    for (module, code, indexes) in pieces {
+        let hidden = Object::new(ctx.clone())?;
+        for index in indexes {
+            define.call::<_, ()>((hidden.clone(), names[index].as_str(), index, later[index]))?;
+        }
+        let made: Js<'_> = engines_own(ctx, code)?.call((hidden,))?;
+        if let (Some(name), Some(made)) = (module, made.as_object()) {
+            entries.push((name, Persistent::save(ctx, host_module(ctx, name, made)?)));
+            state.host_modules.borrow_mut().push(name);
+        }
     }
     let settle: Function<'_> = helpers.get("settle")?;
-    Ok(Persistent::save(ctx, settle))
+    Ok(Furnished { settle: Persistent::save(ctx, settle), entries })
+}
+
+/// Makes a module of what code of the host has made; returned are its entries.
+fn host_module<'js>(ctx: &Ctx<'js>, name: &str, made: &Object<'js>) -> rquickjs::Result<Object<'js>> {
+    let exports: Object<'_> = made.get("exports")?;
+    let mut code = "const { exports } = import.meta;".to_string();
+    for key in exports.keys::<String>() {
+        let key = key?;
+        code.push_str(&format!("export const {key} = exports.{key};"));
+    }
+    let module = rquickjs::Module::declare(ctx.clone(), name, code)?;
+    module.meta()?.set("exports", exports)?;
+    let (_, evaluated) = module.eval()?;
+    evaluated.finish::<()>()?;
+    made.get("entries")
+}
+
+/// A function of ours, which stands in no file of anybody's.
+fn engines_own<'js>(ctx: &Ctx<'js>, code: &'static str) -> rquickjs::Result<Function<'js>> {
+    let mut options = EvalOptions::default();
+    options.filename = Some("the engine".to_string());
+    ctx.eval_with_options(code, options)
 }
 
 /// Arguments of a call as scripts give them.
@@ -525,6 +658,9 @@ impl Resolver for Files {
         {
             return Ok(key.to_string());
         }
+        if self.state.host_modules.borrow().contains(&name) {
+            return Ok(name.to_string());
+        }
         self.refuse(name, self.scripts.import(base, name))
     }
 }
@@ -538,7 +674,16 @@ impl Loader for Files {
     ) -> rquickjs::Result<rquickjs::Module<'js, Declared>> {
         let loaded = self.refuse(name, self.scripts.load(name))?;
         self.state.importing.borrow_mut().push(name.to_string());
+        self.state.loaded.borrow_mut().push(name.to_string());
         rquickjs::Module::declare(ctx.clone(), name, loaded.code.as_str())
+    }
+}
+
+/// Sleeps until somebody wakes this thread, or that time has come.
+fn park_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => thread::park_timeout(deadline.saturating_duration_since(Instant::now())),
+        None => thread::park(),
     }
 }
 

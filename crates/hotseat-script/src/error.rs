@@ -20,6 +20,8 @@ pub enum ErrorKind {
     Thrown,
     /// It did not end in time.
     TimeLimit,
+    /// Nobody waits for it any more.
+    GivenUp,
     /// It needs more memory than it may have.
     MemoryLimit,
     /// It calls itself too deeply.
@@ -40,6 +42,7 @@ impl ErrorKind {
             ErrorKind::NotAFunction => "not_a_function",
             ErrorKind::Thrown => "thrown",
             ErrorKind::TimeLimit => "time_limit",
+            ErrorKind::GivenUp => "given_up",
             ErrorKind::MemoryLimit => "memory_limit",
             ErrorKind::StackLimit => "stack_limit",
             ErrorKind::NotSerialisable => "not_serialisable",

@@ -40,7 +40,8 @@
 //!
 //! [`Limits`] hold for all that a script does, regular expressions and awaited promises included. The engine does not
 //! look at the clock within a few functions of its own (`new Array(5e8).join()`): whoever must not hang with it runs
-//! contexts with [`thread`](mod@thread), which gives a thread up that does not come back.
+//! contexts with [`thread`](mod@thread), which gives a thread up that does not come back, and starts no more when many hang.
+//! Whoever waits no longer says so with a [`Stop`](thread::Stop): what runs [until](Context::until) then is given up.
 
 mod console;
 mod context;

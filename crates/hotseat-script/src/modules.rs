@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_document::{Place, Source};
 
-use crate::error::{ErrorKind, ScriptError};
+use crate::error::{ErrorKind, Frame, ScriptError};
 use crate::folder::{Folder, Language};
 use crate::imports::specifier;
 use crate::strip::strip;
@@ -24,6 +24,9 @@ struct Shared {
     folder: Folder,
     modules: Mutex<HashMap<Arc<str>, Known>>,
 }
+
+/// So many frames of a stack are kept.
+const MOST_FRAMES: usize = 20;
 
 /// What reading a file came to.
 type Known = Result<Arc<Loaded>, ScriptError>;
@@ -69,6 +72,15 @@ impl Scripts {
         };
         let key: Arc<str> = self.0.folder.find("", path).map_err(refused)?.into();
         Ok(Module(key))
+    }
+
+    /// The text of a file of the folder.
+    ///
+    /// # Errors
+    /// When there is none, it lies outside, or it is not what its ending says.
+    pub fn text(&self, path: &str) -> Result<String, ScriptError> {
+        let module = self.find(path)?;
+        Ok(self.load(module.path())?.source.text.to_string())
     }
 
     /// What an import in a module means.
@@ -127,13 +139,53 @@ impl Scripts {
         ScriptError { help: refused.help(), ..error }
     }
 
+    /// Whether a module throws null, or rejects with it, in so many words.
+    pub(crate) fn throws_null(&self, key: &str) -> bool {
+        let Ok(loaded) = self.load(key) else { return false };
+        loaded.code.match_indices("null").any(|(at, _)| {
+            let before = loaded.code[..at].trim_end().trim_end_matches('(').trim_end();
+            before.ends_with("throw") || before.ends_with("reject")
+        })
+    }
+
     /// Where an import of a module is written.
     pub(crate) fn import_place(&self, from: &str, means: &str) -> Option<Place> {
         let loaded = self.load(from).ok()?;
         let span = crate::imports::specifiers(&loaded.source.text)
-            .find(|(name, _)| self.0.folder.import(from, name).is_ok_and(|key| key == means))?
+            .find(|(name, _)| {
+                *name == means || self.0.folder.import(from, name).is_ok_and(|key| key == means)
+            })?
             .1;
         Some(Place::new(&loaded.source, span))
+    }
+
+    /// Where in a module this piece of its JavaScript stands, as the engine gives it out: the text of a function.
+    pub fn place_of(&self, module: &Module, code: &str) -> Option<Place> {
+        let loaded = self.load(module.path()).ok()?;
+        let before = &loaded.code[..loaded.code.find(code)?];
+        let line = nth_line_of(before);
+        let column = before.len() - before.rfind(['\n', '\r']).map_or(0, |at| at + 1) + 1;
+        self.place(module.path(), line, column)
+    }
+
+    /// The calls of a stack of the engine that stand in files, the innermost first.
+    pub fn frames(&self, stack: &str) -> Vec<Frame> {
+        stack.lines().filter_map(|line| self.frame(line)).take(MOST_FRAMES).collect()
+    }
+
+    /// Reads `    at name (file:line:column)`.
+    fn frame(&self, line: &str) -> Option<Frame> {
+        let line = line.trim().strip_prefix("at ")?;
+        let (function, place) = match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
+            Some((function, place)) => (Some(function), place),
+            None => (None, line),
+        };
+        let mut parts = place.rsplitn(3, ':');
+        let column = parts.next()?.parse().ok()?;
+        let line = parts.next()?.parse().ok()?;
+        let place = self.place(parts.next()?, line, column)?;
+        let named = function.filter(|name| !name.is_empty() && !name.starts_with('<'));
+        Some(Frame { function: named.map(str::to_string), place })
     }
 
     /// Where in a file as it is written the engine's line and column are; none for code that stands in no file.
@@ -170,6 +222,12 @@ fn nth_line(text: &str, line: usize) -> &str {
         rest = &rest[end + length..];
     }
     &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())]
+}
+
+/// Which line a text ends in, as the engine counts them from 1.
+fn nth_line_of(text: &str) -> usize {
+    let returns = text.matches('\r').count() - text.matches("\r\n").count();
+    1 + text.matches('\n').count() + returns
 }
 
 /// How long the word is that a text begins with; what is no word is one character long.

@@ -8,6 +8,7 @@
   const text = String;
   const join = Array.prototype.join;
   const map = Array.prototype.map;
+  const has = Object.hasOwn;
   const waiting = { __proto__: null };
 
   function shown(value) {
@@ -43,7 +44,7 @@
   Object.defineProperty(globalThis, "console", { value: console, ...hidden });
   delete globalThis.performance;
 
-  function define(name, index, later) {
+  function define(target, name, index, later) {
     const value = later
       ? (...values) => {
           // Made here, so that it knows from where the function was called.
@@ -54,11 +55,11 @@
         }
       : (...values) => {
           const answer = parse(callNow(index, stringify(values)));
-          if ("error" in answer) throw new ErrorClass(answer.error);
+          if (has(answer, "error")) throw new ErrorClass(answer.error);
           return answer.value;
         };
     Object.defineProperty(value, "name", { value: name });
-    Object.defineProperty(globalThis, name, { value, ...hidden });
+    Object.defineProperty(target, name, { value, ...hidden });
   }
 
   function settle(id, answer) {

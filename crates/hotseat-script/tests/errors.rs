@@ -194,10 +194,10 @@ fn something_thrown_that_is_no_error() {
      = help: throw an Error, which knows where it was made
     "#);
     assert_snapshot!(mistake("export function main() { throw null; }\n"), @"
-    memory_limit
-    error: the script needs more than 64 MiB of memory
+    thrown
+    error: thrown: null
      |
-     = help: this is what the engine throws when there is no memory left for an error; a script that throws null itself is taken for it
+     = help: throw an Error, which knows where it was made
     ");
 }
 

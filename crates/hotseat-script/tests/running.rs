@@ -200,6 +200,92 @@ fn a_function_of_the_host_that_does_not_come_back_is_dropped() {
     assert!(dropped.get());
 }
 
+/// A future that tells when it is dropped.
+struct Dropped(std::sync::mpsc::Sender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+/// A host with `twice`, which comes back from another thread, and `never`, which does not come back.
+fn patient_host(dropped: std::sync::mpsc::Sender<()>) -> Host {
+    Host::new()
+        .waiting_function("twice", |arguments| async move {
+            let (done, result) = tokio::sync::oneshot::channel();
+            std::thread::spawn(move || done.send(arguments[0].as_i64().map(|number| 2 * number)));
+            result.await.ok().flatten().map(Value::from).ok_or_else(|| "no number".to_string())
+        })
+        .waiting_function("never", move |_| {
+            let dropped = Dropped(dropped.clone());
+            async move {
+                let _dropped = dropped;
+                std::future::pending().await
+            }
+        })
+}
+
+#[test]
+fn a_script_stands_still_for_a_function_that_waits() {
+    let text = "declare const twice: any, never: any;
+        export const main = () => { try { twice('x') } catch (error) { return [twice(twice(4)), (error as Error).message] } };
+        export const stuck = () => { for (;;) try { never() } catch {} };";
+    let folder = Folder::of(&[("a.ts", text)]);
+    let module = folder.scripts.find("a").unwrap();
+    let (told, dropped) = std::sync::mpsc::channel();
+    let mut context = folder.with(short(), patient_host(told));
+    assert_eq!(context.call(&module, "main", &[]).unwrap(), json!([16, "no number"]));
+    assert_eq!(context.call(&module, "stuck", &[]).unwrap_err().kind, ErrorKind::TimeLimit);
+    dropped.recv_timeout(Duration::from_secs(5)).expect("what is waited for is dropped");
+    assert_eq!(context.call(&module, "main", &[]).unwrap(), json!([16, "no number"]));
+}
+
+#[test]
+fn a_script_that_nobody_waits_for_is_given_up() {
+    for body in [
+        "for (;;) {}",
+        "for (;;) try { never() } catch {}",
+        "await later(); for (;;) await later();",
+        "for (;;) await null;",
+    ] {
+        let text =
+            format!("declare const never: any, later: any; export const main = async () => {{ {body} }}");
+        let folder = Folder::of(&[("a.ts", &text)]);
+        let scripts = folder.scripts.clone();
+        let (told, _dropped) = std::sync::mpsc::channel();
+        let (ended, seen) = std::sync::mpsc::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let long = Duration::from_secs(600);
+            let work = thread::run_async(long, move |stop| {
+                let host = patient_host(told).async_function("later", |_| std::future::pending());
+                let limits = Limits { time: long, ..Limits::default() };
+                let mut context = Context::new(&scripts, limits, host).unwrap().until(stop);
+                let module = scripts.find("a").unwrap();
+                let _ = ended.send(context.call(&module, "main", &[]).unwrap_err().kind);
+            });
+            assert!(tokio::time::timeout(Duration::from_millis(50), work).await.is_err(), "{body}");
+        });
+        let kind = seen.recv_timeout(Duration::from_secs(5));
+        assert_eq!(kind, Ok(ErrorKind::GivenUp), "{body}");
+    }
+}
+
+#[test]
+fn what_code_makes_of_hidden_functions_is_seen_alone() {
+    let code = "(function (host) { globalThis.sum = (...all) => all.reduce((a, b) => host.add(a, b), 0); })";
+    let hidden = Host::new()
+        .function("add", |arguments| Ok(json!(arguments.iter().filter_map(Value::as_i64).sum::<i64>())));
+    let host = || Host::new().function("one", |_| Ok(json!(1)));
+    let text = "declare const sum: any, one: any; export const main = () => [sum(1, 2, 3), one(), 'add' in globalThis, typeof sum];";
+    let folder = Folder::of(&[("a.ts", text)]);
+    let module = folder.scripts.find("a").unwrap();
+    let host = host().furnished(code, hidden);
+    let result = folder.with(Limits::default(), host).call(&module, "main", &[]).unwrap();
+    assert_eq!(result, json!([6, 1, false, "function"]));
+}
+
 #[test]
 fn whatever_a_script_does_it_ends_in_time() {
     for (what, body) in [
@@ -305,7 +391,7 @@ fn threads_run_contexts_side_by_side() {
         .map(|number| {
             let scripts = folder.scripts.clone();
             std::thread::spawn(move || {
-                thread::run(Duration::from_secs(5), move || {
+                thread::run(Duration::from_secs(5), move |_| {
                     let mut context = Context::new(&scripts, Limits::default(), Host::new())?;
                     let module = scripts.find("a")?;
                     context.call(&module, "main", &[json!(number)])
@@ -316,14 +402,6 @@ fn threads_run_contexts_side_by_side() {
     for (number, thread) in threads.into_iter().enumerate() {
         assert_eq!(thread.join().unwrap().unwrap().unwrap(), json!([number, 1, 5]));
     }
-}
-
-#[test]
-fn a_thread_that_does_not_come_back_is_given_up() {
-    let (release, held) = std::sync::mpsc::channel::<()>();
-    let error = thread::run(Duration::from_millis(1), move || held.recv()).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::TimeLimit);
-    drop(release);
 }
 
 #[test]
@@ -347,7 +425,7 @@ fn a_function_of_the_host_that_panics_ends_its_own_context_alone() {
     let folder =
         Folder::of(&[("a.ts", "declare const bad: any; export const main = (x?: number) => x ?? bad();")]);
     let scripts = folder.scripts.clone();
-    let error = thread::run(Duration::from_secs(5), move || {
+    let error = thread::run(Duration::from_secs(5), move |_| {
         let host = Host::new().function("bad", |_| panic!("of the host"));
         let mut context = Context::new(&scripts, Limits::default(), host).unwrap();
         context.call(&scripts.find("a").unwrap(), "main", &[])

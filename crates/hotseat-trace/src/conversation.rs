@@ -1,12 +1,16 @@
 //! A trace folded into turns, messages and tool calls: what checks and reports read.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{ErrorInfo, Event, Millis, Offset, Origin, Payload, RoleAnswered};
+use crate::{
+    ErrorInfo, Event, Millis, Offset, Origin, Payload, RoleAnswered, SimulationEnded, Spent, TopicGraph,
+    TopicStep, TopicWhy,
+};
 
 /// A conversation as far as its events tell.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +19,12 @@ pub struct Conversation {
     pub turns: Vec<Turn>,
     /// The state the agent shares, as last seen.
     pub state: Option<Arc<Value>>,
+    /// Which topics may follow which, where topics are followed.
+    pub topics: Option<Arc<TopicGraph>>,
+    /// The topic that it is in, where topics are followed.
+    pub current_topic: Option<Arc<str>>,
+    /// The stretches in which a user was simulated, as far as that was declared.
+    pub simulations: Vec<Simulation>,
     /// Where each tool call stands: turn and place in the turn.
     calls: HashMap<Arc<str>, (usize, usize)>,
     /// Turns of agents that were looped in: each is part of the turn that called, with the agent that speaks in it.
@@ -56,6 +66,8 @@ pub struct Turn {
     pub run_error: Option<ErrorInfo>,
     /// What the agent says its runs cost, one entry a run.
     pub usage: Vec<Value>,
+    /// What the turn has spent, with its sub-agents; none where nobody says so.
+    pub spent: Option<Spent>,
     /// Why the agent's last reply ends where it does: in the word of its protocol, or in that of chat completions.
     pub finish_reason: Option<Arc<str>>,
     /// What the agent said of whether it waits for an input of the user; none where it said nothing.
@@ -68,6 +80,23 @@ pub struct Turn {
     pub result: Option<Value>,
     /// What helpers said of the turn, or to begin it.
     pub roles: Vec<RoleAnswered>,
+    /// The topic it belongs to, where topics are followed: the one that the conversation is in when it is over.
+    pub topic: Option<Arc<str>>,
+    /// Why it belongs to that topic; none where nothing but the topic before says so.
+    pub topic_step: Option<TopicStep>,
+}
+
+/// Turns that a simulated user has begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Simulation {
+    /// The number of its first turn, from 1.
+    pub first_turn: usize,
+    /// What the user wants.
+    pub goal: Option<String>,
+    /// How many inputs it may give.
+    pub max_turns: usize,
+    /// How it ended; none while it goes on.
+    pub ended: Option<SimulationEnded>,
 }
 
 /// What an agent said of whether it waits for an input of the user.
@@ -201,7 +230,9 @@ impl Conversation {
                     return;
                 }
                 let number = self.turns.len() + 1;
-                self.turns.push(Turn::begun(p.turn_id.clone(), p.caller_id.clone(), number, at, wall));
+                let mut turn = Turn::begun(p.turn_id.clone(), p.caller_id.clone(), number, at, wall);
+                turn.topic.clone_from(&self.current_topic);
+                self.turns.push(turn);
             }
             Payload::TurnCompleted(p) => self.end_turn(&p.turn_id, TurnOutcome::Completed, at, wall),
             Payload::TurnFailed(p) => {
@@ -276,6 +307,9 @@ impl Conversation {
                 turn.result.clone_from(&p.result);
                 turn.finish_reason.clone_from(&p.finish_reason);
             }),
+            Payload::TurnSpent(p) => self.in_turn(&p.turn_id, |turn| {
+                turn.spent = Spent::sum(turn.spent.iter().chain([&p.spent]));
+            }),
             Payload::LlmCallCompleted(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.finish_reason = Some(finish_reason(&p.stop_reason));
             }),
@@ -300,6 +334,25 @@ impl Conversation {
                     interrupt.answer = Some((p.status.clone(), p.payload.clone()));
                 }
             }),
+            Payload::TopicsDeclared(p) => {
+                self.topics = Some(Arc::new(TopicGraph::of_declared(&p.topics)));
+                self.current_topic = None;
+                for turn in &mut self.turns {
+                    (turn.topic, turn.topic_step) = (None, None);
+                }
+            }
+            Payload::TopicChanged(p) | Payload::TopicKept(p) => self.set_topic(p),
+            Payload::SimulationStarted(p) => self.simulations.push(Simulation {
+                first_turn: p.turn,
+                goal: p.goal.clone(),
+                max_turns: p.max_turns,
+                ended: None,
+            }),
+            Payload::SimulationEnded(p) => {
+                if let Some(simulation) = self.simulations.last_mut() {
+                    simulation.ended = Some(p.clone());
+                }
+            }
             Payload::RoleAnswered(p) => self.in_turn(&p.turn_id, |turn| turn.roles.push(p.clone())),
             Payload::Note(p) => self.in_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
             // The runtime's own workings; what matters of them is in the turns, messages and calls above.
@@ -363,14 +416,40 @@ impl Conversation {
         self.calls.get(id).map(|&(turn, place)| &self.turns[turn].tool_calls[place])
     }
 
+    /// What its turns have spent, as far as somebody says so.
+    pub fn spent(&self) -> Option<Spent> {
+        Spent::sum(self.turns.iter().filter_map(|turn| turn.spent.as_ref()))
+    }
+
     /// All turns as one scope.
     pub fn scope(&self) -> Scope<'_> {
-        Scope { turns: &self.turns }
+        Scope { so_far: &self.turns, first: 0 }
     }
 
     /// One turn, by its place from 0, as a scope.
     pub fn turn_scope(&self, index: usize) -> Option<Scope<'_>> {
-        self.turns.get(index..index + 1).map(|turns| Scope { turns })
+        self.turns_scope(index..index + 1)
+    }
+
+    /// Some turns in a row, by their places from 0, as a scope.
+    pub fn turns_scope(&self, turns: Range<usize>) -> Option<Scope<'_>> {
+        let so_far = self.turns.get(..turns.end)?;
+        (turns.start <= turns.end).then_some(Scope { so_far, first: turns.start })
+    }
+
+    /// Turns of which nothing else is said belong to the topic of the turn before.
+    fn set_topic(&mut self, step: &TopicStep) {
+        let turn = step.turn_id.as_ref().and_then(|id| self.turn_index(id));
+        let first = turn.unwrap_or(0);
+        for turn in &mut self.turns[first..] {
+            turn.topic = Some(step.to.clone());
+        }
+        if let Some(turn) = turn {
+            self.turns[turn].topic_step = Some(step.clone());
+        }
+        if turn.is_some() || step.why == TopicWhy::Initial {
+            self.current_topic = Some(step.to.clone());
+        }
     }
 
     fn set_state(&mut self, state: Value) {
@@ -433,12 +512,15 @@ impl Turn {
             interrupts: Vec::new(),
             run_error: None,
             usage: Vec::new(),
+            spent: None,
             finish_reason: None,
             awaiting: None,
             notes: Vec::new(),
             state: None,
             result: None,
             roles: Vec::new(),
+            topic: None,
+            topic_step: None,
         }
     }
 
@@ -464,27 +546,35 @@ impl Turn {
     }
 }
 
-/// The turns that a check looks at: one of them, or all.
+/// The turns that a check looks at: one of them, some in a row, or all.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
-    turns: &'a [Turn],
+    /// All turns up to the last one that is looked at.
+    so_far: &'a [Turn],
+    /// The place of the first one that is looked at.
+    first: usize,
 }
 
 impl<'a> Scope<'a> {
     /// The turns.
     pub fn turns(self) -> &'a [Turn] {
-        self.turns
+        &self.so_far[self.first..]
+    }
+
+    /// All turns of the conversation up to the last one that is looked at.
+    pub fn so_far(self) -> &'a [Turn] {
+        self.so_far
     }
 
     /// Every tool call with the number of its turn, in the order in which the calls began.
     pub fn calls(self) -> impl Iterator<Item = (usize, &'a ToolCall)> + Clone {
-        self.turns.iter().flat_map(|turn| turn.tool_calls.iter().map(|call| (turn.number, call)))
+        self.turns().iter().flat_map(|turn| turn.tool_calls.iter().map(|call| (turn.number, call)))
     }
 
     /// Every message of the agent, joined by line ends.
     pub fn text(self) -> String {
         let mut text = String::new();
-        for message in self.turns.iter().flat_map(|turn| &turn.messages) {
+        for message in self.turns().iter().flat_map(|turn| &turn.messages) {
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -495,23 +585,23 @@ impl<'a> Scope<'a> {
 
     /// The state the agent shared, as last seen in these turns.
     pub fn state(self) -> Option<&'a Value> {
-        self.turns.iter().rev().find_map(|turn| turn.state.as_deref())
+        self.turns().iter().rev().find_map(|turn| turn.state.as_deref())
     }
 
     /// The last turn alone.
     #[must_use]
     pub fn last_turn(self) -> Scope<'a> {
-        Scope { turns: &self.turns[self.turns.len().saturating_sub(1)..] }
+        Scope { first: self.first.max(self.so_far.len().saturating_sub(1)), ..self }
     }
 
     /// When the first turn began.
     pub fn started(self) -> Offset {
-        self.turns.first().map_or(Offset(0), |turn| turn.started)
+        self.turns().first().map_or(Offset(0), |turn| turn.started)
     }
 
     /// When the last turn ended.
     pub fn ended(self) -> Offset {
-        self.turns.iter().filter_map(|turn| turn.ended).max().unwrap_or_else(|| self.started())
+        self.turns().iter().filter_map(|turn| turn.ended).max().unwrap_or_else(|| self.started())
     }
 
     /// From the start of the first turn to the end of the last.

@@ -17,13 +17,16 @@ mod order;
 mod payload;
 mod record;
 mod show;
+mod spent;
 mod time;
+mod topics;
 mod trace;
 mod verdict;
 mod verify;
 
 pub use conversation::{
-    Awaiting, Conversation, Interrupt, Message, Reasoning, Scope, ToolCall, ToolResult, Turn, TurnOutcome,
+    Awaiting, Conversation, Interrupt, Message, Reasoning, Scope, Simulation, ToolCall, ToolResult, Turn,
+    TurnOutcome,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use invariants::{InvariantOptions, Violation, assert_conversation_invariants, check_invariants};
@@ -31,7 +34,9 @@ pub use order::{Demand, OrderRule, Point, order_violations};
 pub use payload::*;
 pub use record::{Execution, ExecutionKind, Record};
 pub use show::around;
+pub use spent::Spent;
 pub use time::{Millis, Offset};
+pub use topics::{GraphError, GraphMistake, GraphNode, Precedence, TopicGraph, Visit, Wired};
 pub use trace::*;
 pub use verdict::{CheckVerdict, Failure, FailureKind, Fault, Status, Verdict};
 pub use verify::*;

@@ -56,6 +56,9 @@ impl From<Event> for Record {
 
 impl Serialize for Record {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.execution.is_none() {
+            return self.event.serialize(serializer);
+        }
         let Value::Object(event) = serde_json::to_value(&self.event).map_err(S::Error::custom)? else {
             return Err(S::Error::custom("an event is an object"));
         };

@@ -14,6 +14,17 @@ pub enum Status {
     Skipped,
 }
 
+impl Status {
+    /// The name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Passed => "passed",
+            Status::Failed => "failed",
+            Status::Skipped => "skipped",
+        }
+    }
+}
+
 /// Why an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -44,6 +55,10 @@ pub enum FailureKind {
     JudgeError,
     /// A function of a script that judges failed, or gave no judgement.
     ScriptError,
+    /// The runs of the case do not tell whether it is as reliable as declared.
+    Inconclusive,
+    /// What was spent is not known, and a check is about it.
+    UsageError,
     /// The run was cancelled before the case ended.
     Cancelled,
 }
@@ -65,6 +80,8 @@ impl FailureKind {
             FailureKind::SimulatorError => "simulator_error",
             FailureKind::JudgeError => "judge_error",
             FailureKind::ScriptError => "script_error",
+            FailureKind::Inconclusive => "inconclusive",
+            FailureKind::UsageError => "usage_error",
             FailureKind::Cancelled => "cancelled",
         }
     }
@@ -82,8 +99,10 @@ impl FailureKind {
             FailureKind::JudgeError => Fault::Judge,
             FailureKind::Unreachable | FailureKind::Cancelled => Fault::Infrastructure,
             FailureKind::HookError
+            | FailureKind::Inconclusive
             | FailureKind::NoInput
             | FailureKind::ScriptError
+            | FailureKind::UsageError
             | FailureKind::TestError => Fault::Test,
         }
     }

@@ -9,9 +9,16 @@ use crate::{Payload, View};
 pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
     let mut ended: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     for record in view.records() {
-        // Who judges a turn does so when it is over.
+        // Who judges a turn does so when it is over, and so does who says to which topic it belongs.
         let after_all = |payload: &Payload| {
-            matches!(payload, Payload::InputIgnored(_) | Payload::RuntimeError(_) | Payload::RoleAnswered(_))
+            matches!(
+                payload,
+                Payload::InputIgnored(_)
+                    | Payload::RuntimeError(_)
+                    | Payload::RoleAnswered(_)
+                    | Payload::TopicChanged(_)
+                    | Payload::TopicKept(_)
+            )
         };
         if after_all(&record.payload) {
             continue;

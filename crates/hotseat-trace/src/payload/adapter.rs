@@ -133,6 +133,21 @@ members! {
             /// Why its answer is of no use.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             error: Option<String>,
+            /// The model that answered, in the provider's words, where that is known.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            model: Option<Arc<str>>,
+            /// What the answer cost: `input_tokens` and `output_tokens` of a model, of an agent what it reports itself.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            usage: Option<Value>,
+            /// Of a judge: which of its votes it is, from 1.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            vote: Option<u64>,
+            /// Of a judge: how often it was asked for that vote, from 1. More than once where its answers were of no use.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            attempt: Option<u64>,
+            /// What a function of a script that answered has said to `console`.
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            logs: Vec<String>,
             /// How long it took, in microseconds.
             duration_us: u64,
         }

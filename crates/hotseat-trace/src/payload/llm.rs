@@ -26,6 +26,9 @@ members! {
         LlmCallCompleted {
             /// The call within the turn, from 1.
             call_no: u32,
+            /// The size of the request, where the model has counted.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            input_tokens: Option<u64>,
             /// The size of the reply.
             output_tokens: u64,
             /// Whether it calls tools.

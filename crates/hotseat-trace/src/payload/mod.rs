@@ -9,6 +9,7 @@ mod members;
 mod memory;
 mod message;
 mod tool;
+mod topic;
 mod turn;
 mod work;
 
@@ -26,6 +27,7 @@ use members::Members as _;
 pub use memory::*;
 pub use message::*;
 pub use tool::*;
+pub use topic::*;
 pub use turn::*;
 pub use work::*;
 
@@ -106,6 +108,8 @@ payloads! {
     TurnCompleted(TurnCompletion) = "turn.completed",
     /// The turn could not be held to its end.
     TurnFailed(TurnFailed) = "turn.failed",
+    /// What the turn has spent is known.
+    TurnSpent(TurnSpent) = "turn.spent",
     /// The user said something.
     UserMessage(UserMessage) = "message.user",
     /// The agent finished a message.
@@ -238,6 +242,16 @@ payloads! {
     Custom(Custom) = "custom",
     /// A helper was asked: whoever simulates the user, or a judge.
     RoleAnswered(RoleAnswered) = "role.answered",
+    /// From now on topics are followed, through this graph; turns that were held before belong to its topics too.
+    TopicsDeclared(TopicsDeclared) = "topics.declared",
+    /// The conversation came to another topic.
+    TopicChanged(TopicStep) = "topic.changed",
+    /// The conversation stayed in its topic, for a reason.
+    TopicKept(TopicStep) = "topic.kept",
+    /// A user is simulated from now on.
+    SimulationStarted(SimulationStarted) = "simulation.started",
+    /// No user is simulated any more.
+    SimulationEnded(SimulationEnded) = "simulation.ended",
     /// What the adapter received, as received; kept where asked for.
     Raw(Raw) = "raw",
     /// Something about the protocol that a person should know and that decides nothing.
@@ -256,13 +270,14 @@ macro_rules! from_members {
 }
 
 from_members! {
-    TurnFailed, UserMessage, AssistantMessage, ReasoningMessage, ToolArguments, ToolCompleted, ToolFailed,
+    TurnFailed, TurnSpent, UserMessage, AssistantMessage, ReasoningMessage, ToolArguments, ToolCompleted, ToolFailed,
     AsyncCompleted, AsyncCancelled, MoveRecorded, MoveResult, ToolRetry, LlmCallStarted, LlmCallCompleted,
     LlmCallFailed, AgentCallStarted, AgentCallContext, AgentCallCompleted, AgentCallFailed, ParticipantAdded,
     ParticipantRemoved, ConversationCreated, ConversationClosed, WorkflowStarted, WorkflowCompleted, WorkflowFailed,
     TokenCreated, TokenStatusChanged, TaskStarted, TaskCompleted, TaskFailed, ActionStarted, ActionCompleted,
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,
     AgentRunStarted, AgentRunFinished, AgentRunFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
+    TopicsDeclared, SimulationStarted, SimulationEnded,
 }
 
 impl Payload {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::members::members;
 use super::{ErrorInfo, ToolOutcome};
+use crate::Spent;
 
 /// What a completed turn has to tell besides that it is complete.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +73,11 @@ members! {
         TurnFailed {
             /// Why.
             error: ErrorInfo,
+        }
+        /// `turn.spent`
+        TurnSpent {
+            /// What it has spent, as the agent or its models say.
+            spent: Spent,
         }
         /// `turn.waiting`, `turn.resumed`, `turn.async_tracked`
         TurnOperation {
