@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use hotseat::checks::Reference;
-use hotseat::run::PassRate;
+use hotseat::config::{bytes, seconds};
+use hotseat::run::{PassRate, Shard};
 
 /// Puts an AI agent in the hot seat: holds conversations with it and checks what it did.
 #[derive(Debug, Parser)]
@@ -34,12 +35,22 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make cases and recordings of conversations that others held.
     Import(ImportArgs),
+    /// Compare two runs: what got worse or better, whether that is more than chance, and where conversations part.
+    Compare(CompareArgs),
+    /// List the runs that are kept.
+    Runs(RunsArgs),
+    /// Show a run that is kept, or one conversation of it.
+    Show(ShowArgs),
+    /// Go on with a run that was broken off.
+    Resume(ResumeArgs),
+    /// Join runs of parts of the same cases (--shard) into one.
+    Merge(MergeArgs),
 }
 
 /// Which cases are meant.
 #[derive(Debug, ClapArgs)]
 pub struct SelectArgs {
-    /// Suites: files, folders (their *.test.yaml, *.test.jsonl, …) or globs. Default: `suites` of the project file.
+    /// Suites: files, folders (their *.test.yaml, *.test.jsonl, *_test.ts, …) or globs. Default: `suites` of the project file.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
     /// Project file. Default: hotseat.yaml of this folder or the nearest one above it.
@@ -66,19 +77,19 @@ pub struct TestArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub call: CallArgs,
-    /// What to run: a suite, a message to the agent, whoever makes cases up (agents:ID?count=10&focus=errors or
-    /// connectors:NAME), or - to type the conversation or pipe it in line by line.
+    /// What to run: a suite, a message to the agent, whoever makes cases up (agents:ID?count=10&focus=errors,
+    /// connectors:NAME or scripts:path.function), or - to type the conversation or pipe it in line by line.
     #[arg(short, long, value_name = "WHAT", conflicts_with = "paths", allow_hyphen_values = true)]
     pub input: Option<String>,
-    /// Write a report; the ending names its format: .json, .jsonl, .xml (JUnit). In a folder: output-TIME.jsonl. Can
-    /// be given several times.
+    /// Write a report; the ending names its format: .html, .md, .json, .jsonl, .xml (JUnit). In a folder:
+    /// output-TIME.jsonl. Can be given several times.
     #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
     pub output: Vec<PathBuf>,
     /// Write every event of every conversation, with what the agent sent, as JSON lines.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub trace: Option<PathBuf>,
-    /// Let a helper write the reports whose endings name no format: agents:ID or connectors:NAME. Without such a report
-    /// it goes to standard output.
+    /// Let a helper write the reports that are not made for programs, such as report.md and report.html: agents:ID,
+    /// connectors:NAME or scripts:path.function. Without such a report it goes to standard output.
     #[arg(short, long, value_name = "WHO", value_parser = reference, help_heading = "Reports")]
     pub reporter: Option<Reference>,
     /// Save conversations that a person or a simulated user went on with as cases, with all that was said as turns.
@@ -99,8 +110,8 @@ pub struct TestArgs {
     /// How long all turns of a case together may take, where the case does not say: 30s, 2m, 1m30s.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Run")]
     pub timeout: Option<Duration>,
-    /// Who simulates the user of cases that have a simulated user and do not say who it is: agents:ID or
-    /// connectors:NAME.
+    /// Who simulates the user of cases that have a simulated user and do not say who it is: agents:ID,
+    /// connectors:NAME or scripts:path.function.
     #[arg(long, value_name = "WHO", value_parser = reference, help_heading = "Conversations")]
     pub simulator: Option<Reference>,
     /// Ask the person at the keyboard (or read lines of standard input) whenever the agent waits and nobody else
@@ -113,13 +124,17 @@ pub struct TestArgs {
     /// What happens when the agent waits and nobody answers it, whatever cases say.
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Conversations")]
     pub on_missing_input: Option<MissingInput>,
-    /// How many times each case is run, to see how steady it is. Default: `runs` of the project file, or 1.
+    /// How many times each case is run, to see how steady it is; declared `reliability` is put aside. Default: `runs` of the project file, or 1.
     #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
     pub runs: Option<usize>,
     /// Where cases are run several times: how much of the runs of a case has to pass, as 0.8 or 80%. Default:
     /// `min_pass_rate` of the project file, or all of them.
     #[arg(long, value_name = "RATE", value_parser = pass_rate, help_heading = "Run")]
     pub min_pass_rate: Option<PassRate>,
+    /// Where cases are run several times: how many runs of a case are made again because a helper or the machine has
+    /// spoiled them. Default: `redraws` of the project file, or one for each ten runs, and at least 3.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=10_000), help_heading = "Run")]
+    pub redraws: Option<u16>,
     /// Where cases are run once: how often one that fails is tried again, whatever it says itself.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "Run")]
     pub retries: Option<u8>,
@@ -129,6 +144,16 @@ pub struct TestArgs {
     /// Run this hook of the project file after the last case, whatever came of it.
     #[arg(long, visible_alias = "after-all", value_name = "HOOK", help_heading = "Run")]
     pub after: Option<String>,
+    /// Run only what failed in the last run that is kept.
+    #[arg(long, conflicts_with_all = ["input", "shard"], help_heading = "Run")]
+    pub last_failed: bool,
+    /// Run one of several parts of the cases: 2/5 is the second of five. Which part a case belongs to follows from its
+    /// suite and its id; `hotseat merge` joins the runs.
+    #[arg(long, value_name = "K/N", value_parser = shard, help_heading = "Run")]
+    pub shard: Option<Shard>,
+    /// Do not keep this run, whatever `store` of the project file says.
+    #[arg(long, help_heading = "Reports")]
+    pub no_store: bool,
     /// Start no new case after one has failed.
     #[arg(long, help_heading = "Run")]
     pub fail_fast: bool,
@@ -177,6 +202,9 @@ pub struct InitArgs {
     /// Address of the agent. Default: http://127.0.0.1:8000/
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
+    /// Write a first suite in TypeScript, and what editors need to know of such suites.
+    #[arg(long)]
+    pub typescript: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -187,6 +215,127 @@ pub struct SchemaArgs {
     /// Print a reference page in Markdown instead.
     #[arg(long)]
     pub markdown: bool,
+}
+
+/// Where runs are kept.
+#[derive(Debug, ClapArgs)]
+pub struct StoreArgs {
+    /// Project file, beside which runs are kept. Default: hotseat.yaml of this folder or the nearest one above it.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The file in which runs are kept. Default: .hotseat/runs.db beside the project file.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct RunsArgs {
+    #[command(flatten)]
+    pub at: StoreArgs,
+    /// How many of the last runs are listed; 0 lists all.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Give up runs that are older, or take more room, than `store` of the project file says.
+    #[arg(long)]
+    pub prune: bool,
+    /// With --prune: give up runs that are older than this, whatever the project file says: 90d, 12h, 4w.
+    #[arg(long, value_name = "TIME", value_parser = keep, requires = "prune")]
+    pub keep: Option<Duration>,
+    /// With --prune: give up the oldest runs until the others take no more room than this: 1GB, 500MB.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "prune")]
+    pub max_size: Option<u64>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ShowArgs {
+    /// The run: its id, the beginning of it, or `last` (`last~1` is the one before).
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub run: String,
+    /// The id of one of its cases, of which everything is shown.
+    #[arg(value_name = "CASE")]
+    pub case: Option<String>,
+    #[command(flatten)]
+    pub at: StoreArgs,
+    /// Write a report as the run itself would have; the ending names its format. Can be given several times.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "case")]
+    pub output: Vec<PathBuf>,
+    /// Write every event of every conversation, as JSON lines.
+    #[arg(long, value_name = "FILE", conflicts_with = "case")]
+    pub trace: Option<PathBuf>,
+    /// Write the run into a file of its own, for instance to join it with others on another machine.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["case", "output", "trace", "json", "verbose"])]
+    pub export: Option<PathBuf>,
+    /// Show every conversation whole, also where nothing failed.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Print what happened as JSON lines: the events of the run, or those of the conversation.
+    #[arg(long, conflicts_with = "verbose")]
+    pub json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct MergeArgs {
+    /// The runs: ids, or files: runs that `hotseat show --export` wrote, or whole stores, of which the last run is meant.
+    #[arg(value_name = "RUN_OR_FILE", required = true, num_args = 1..)]
+    pub runs: Vec<String>,
+    #[command(flatten)]
+    pub at: StoreArgs,
+    /// Write a report of all of them; the ending names its format. Can be given several times.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Vec<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ResumeArgs {
+    /// The run: its id, the beginning of it, or `last`.
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub run: String,
+    #[command(flatten)]
+    pub at: StoreArgs,
+    /// How many conversations are held at once. Default: as the run was begun.
+    #[arg(long, value_name = "N", value_parser = up_to_10000)]
+    pub parallel: Option<usize>,
+    /// Write a report of the whole run, beside those that it was begun with. Can be given several times.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Vec<PathBuf>,
+    /// Show every conversation whole, also where nothing failed.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Print events as JSON lines and nothing else.
+    #[arg(long, conflicts_with = "verbose")]
+    pub json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Exit codes: 0 nothing got worse by more than chance · 1 something did · 2 a run cannot be read · \
+4 no case can be compared"
+)]
+pub struct CompareArgs {
+    /// The first run: its report (.json or .jsonl), or a run that is kept, by `last` or how its id begins.
+    #[arg(value_name = "BEFORE")]
+    pub before: String,
+    /// The second run.
+    #[arg(value_name = "AFTER")]
+    pub after: String,
+    #[command(flatten)]
+    pub at: StoreArgs,
+    /// Print all of it as JSON, for programs.
+    #[arg(long)]
+    pub json: bool,
+    /// Fail also when a case newly fails, though that may be chance.
+    #[arg(long)]
+    pub strict: bool,
+    /// Compare cases also where the user says something else: conversations that were held with users who are no script,
+    /// and imported.
+    #[arg(long)]
+    pub other_inputs: bool,
+    /// How sure claims are: 0.95 claims something in one of twenty comparisons at most where nothing has changed.
+    #[arg(long, value_name = "PART", value_parser = confidence, default_value = "0.95")]
+    pub confidence: f64,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -317,6 +466,26 @@ fn pass_rate(text: &str) -> Result<PassRate, String> {
     };
     let rate = part.ok().and_then(PassRate::new);
     rate.ok_or_else(|| "a part of all runs is needed: more than 0 and at most 1, or up to 100%".to_string())
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(part) if part > 0.0 && part < 1.0 => Ok(part),
+        _ => Err("a number between 0 and 1 is needed, for instance 0.95".to_string()),
+    }
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    Shard::parse(text)
+}
+
+fn keep(text: &str) -> Result<Duration, String> {
+    let seconds = seconds(text).ok_or_else(|| "a time is needed, for instance 90d, 12h or 4w".to_string());
+    seconds.map(Duration::from_secs)
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    bytes(text).ok_or_else(|| "a size is needed, for instance 1GB or 500MB".to_string())
 }
 
 fn reference(text: &str) -> Result<Reference, String> {

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use hotseat::run::Summary;
+
 /// How the program ends. The numbers are a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -20,6 +22,16 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// What a run that has ended comes to.
+    pub fn of(summary: &Summary) -> Exit {
+        match summary {
+            summary if summary.interrupted => Exit::Interrupted,
+            summary if summary.never_reached() => Exit::Broken,
+            summary if summary.has_failed() => Exit::Failed,
+            _ => Exit::Passed,
+        }
+    }
+
     /// The number.
     pub fn code(self) -> u8 {
         match self {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use hotseat::typescript::TYPES;
+
 use crate::args::{InitArgs, SchemaOf};
 use crate::exit::Exit;
 use crate::schema;
@@ -11,6 +13,8 @@ use crate::world::World;
 const PROJECT: &str = include_str!("../templates/hotseat.yaml");
 const ENDPOINT: &str = "http://127.0.0.1:8000/";
 const SUITE: &str = include_str!("../templates/first.test.yaml");
+const TESTS: &str = include_str!("../templates/first_test.ts");
+const TSCONFIG: &str = include_str!("../templates/tsconfig.json");
 
 /// Writes the files that are not there yet.
 pub fn run(args: &InitArgs, world: &World) -> Exit {
@@ -22,16 +26,23 @@ pub fn run(args: &InitArgs, world: &World) -> Exit {
         return Exit::Usage;
     }
     let folder = world.folder.join(&args.folder);
-    let files = [
-        ("hotseat.yaml", PROJECT.replace("{{endpoint}}", endpoint)),
-        ("tests/first.test.yaml", SUITE.to_string()),
+    let mut files = vec![("hotseat.yaml", PROJECT.replace("{{endpoint}}", endpoint))];
+    match args.typescript {
+        true => files.extend([
+            ("tests/first_test.ts", TESTS.to_string()),
+            ("tsconfig.json", TSCONFIG.to_string()),
+            (".hotseat/hotseat.d.ts", TYPES.to_string()),
+        ]),
+        false => files.push(("tests/first.test.yaml", SUITE.to_string())),
+    }
+    files.extend([
         (".hotseat/suite.schema.json", schema::text(SchemaOf::Suite) + "\n"),
         (".hotseat/project.schema.json", schema::text(SchemaOf::Project) + "\n"),
-    ];
+    ]);
     let mut done = Vec::new();
     for (name, text) in &files {
-        // Schemas are ours to bring up to date; what a person may have changed is left alone.
-        let ours = name.ends_with(".schema.json");
+        // Schemas and types are ours to bring up to date; what a person may have changed is left alone.
+        let ours = name.starts_with(".hotseat/");
         match write(&folder.join(name), text, ours) {
             Ok(true) => done.push(format!("wrote  {name}")),
             Ok(false) => done.push(format!("kept   {name} (it is there already)")),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotseat::adapters::http::Http;
 use hotseat::cases::Suite;
 use hotseat::checks::Reference;
-use hotseat::config::{Helper, Project};
+use hotseat::config::{Helper, Project, Whose};
 use hotseat::document::{Diagnostic, Diagnostics, nearest};
 use hotseat::run::generate;
 use serde_json::{Map, Value, json};
@@ -73,13 +73,15 @@ impl Input {
     /// When that is nobody, or nobody says for which agent.
     pub fn check(&self, select: &SelectArgs, project: &Project, world: &World) -> Result<(), Diagnostics> {
         let Input::Generated(reference, _) = self else { return Ok(()) };
-        let helper = project.find_helper(reference, None)?;
+        let target = select.agent.as_ref().and_then(|_| project.agent_of(&world.folder));
+        let whose = Whose { folder: &world.folder, agent: target.as_deref() };
+        let helper = project.find_helper(reference, None, whose)?;
         if let Helper::Agent(agent) = &helper
             && let Some(unset) = agent.unset().next()
         {
             return Err(unset.clone().into());
         }
-        match select.agent.as_ref().and_then(|_| project.agent_of(&world.folder)) {
+        match target {
             Some(_) => Ok(()),
             None => {
                 let message = format!("-i {reference}: nobody says which agent the cases are for");
@@ -116,8 +118,14 @@ impl Input {
                 };
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 let runtime = runtime.map_err(|error| Diagnostic::new(format!("cannot start: {error}")))?;
-                let cases =
-                    runtime.block_on(generate(project, reference, &target, parameters.clone(), http))?;
+                let cases = runtime.block_on(generate(
+                    project,
+                    reference,
+                    &target,
+                    parameters.clone(),
+                    &folder,
+                    http,
+                ))?;
                 let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
                 Some(vec![Suite::written(lines.join("\n"), reference.to_string(), folder)])
             }

@@ -1,13 +1,14 @@
 //! `hotseat list`, and what it shares with `hotseat test`: finding and reading suites.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use hotseat::cases::{Case, Suite};
 use hotseat::checks::{Pattern, Reference};
-use hotseat::config::{Calling, Project, discover, shown};
+use hotseat::config::{Calling, Project, Whose, discover, shown};
 use hotseat::document::Diagnostic;
 use hotseat::report::{count, one_line};
-use hotseat::run::{Plan, Selection};
+use hotseat::run::{Plan, Selection, Shard};
 use serde_json::json;
 
 use crate::args::{ListArgs, SelectArgs};
@@ -18,7 +19,7 @@ use crate::world::World;
 pub fn run(args: ListArgs, world: &World) -> Exit {
     let opened = open(&args.select, Calling::default(), None, world);
     let read = opened.and_then(|project| {
-        let plan = read(&args.select, None, &project, world)?;
+        let plan = read(&args.select, None, Few::default(), &project, world)?;
         Ok((project, plan))
     });
     let (project, plan) = match read {
@@ -81,11 +82,27 @@ pub fn open(
     }
     project.call_as(calling);
     if let Some(simulator) = simulator {
-        let found = project.find_helper(simulator, None);
+        // A function is looked for beside the suites, when these are read.
+        let found = match simulator {
+            Reference::Script(_) => Ok(()),
+            Reference::Agent(_) | Reference::Connector(_) => {
+                let whose = Whose { folder: &project.root, agent: None };
+                project.find_helper(simulator, None, whose).map(drop)
+            }
+        };
         found.map_err(|mistakes| complain(mistakes.into_iter().collect()))?;
         project.simulator = Some(simulator.clone());
     }
     Ok(project)
+}
+
+/// Which of the cases are meant, beside what [`SelectArgs`] say.
+#[derive(Debug, Default)]
+pub struct Few {
+    /// Only these, by the names of their suites and by their ids.
+    pub among: Option<BTreeSet<(String, String)>>,
+    /// Only those of one part.
+    pub shard: Option<Shard>,
 }
 
 /// Reads all cases of suites: those that are given, else those that the arguments and the project name. What is wrong
@@ -93,6 +110,7 @@ pub fn open(
 pub fn read(
     args: &SelectArgs,
     given: Option<Vec<Suite>>,
+    few: Few,
     project: &Project,
     world: &World,
 ) -> Result<Plan, Exit> {
@@ -111,7 +129,8 @@ pub fn read(
             (found.suites, found.mistakes)
         }
     };
-    let plan = match Plan::load(suites, Selection { run }, project) {
+    let is_few = few.among.is_some();
+    let plan = match Plan::load(suites, Selection { run, among: few.among, shard: few.shard }, project) {
         Ok(plan) if mistakes.is_empty() => plan,
         Ok(_) => {
             world.complain(mistakes);
@@ -123,10 +142,15 @@ pub fn read(
             return Err(Exit::Usage);
         }
     };
-    if plan.selected == 0 {
-        let run = args.run.as_deref().unwrap_or_default();
+    // That a part of a few cases is empty is nobody's mistake.
+    if plan.of_all == 0 {
         let cases = count(plan.total, "case");
-        world.complain_of(format!("nothing selected: --run {run:?} fits none of {cases}"));
+        let words = match (is_few, args.run.as_deref()) {
+            (false, run) => format!("--run {:?} fits none of {cases}", run.unwrap_or_default()),
+            (true, None) => format!("none of {cases} is among those that failed"),
+            (true, Some(run)) => format!("--run {run:?} fits none of {cases} that failed"),
+        };
+        world.complain_of(format!("nothing selected: {words}"));
         return Err(Exit::NothingSelected);
     }
     Ok(plan)

@@ -1,16 +1,21 @@
 //! The binary `hotseat`: reads arguments and the world once, calls the library, says what came of it.
 
 mod args;
+mod compare;
 mod dry_run;
 mod exit;
 mod import;
 mod init;
 mod input;
+mod kept;
 mod keyboard;
 mod list;
+mod merge;
+mod resume;
+mod runs;
 mod schema;
 mod serve;
-mod signals;
+mod show;
 mod test;
 mod world;
 mod writer;
@@ -41,16 +46,25 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
-    let voice =
-        if matches!(&args.command, Command::Test(args) if args.json) { Voice::Events } else { Voice::Words };
+    let events = match &args.command {
+        Command::Test(args) => args.json,
+        Command::Resume(args) => args.json,
+        _ => false,
+    };
+    let voice = if events { Voice::Events } else { Voice::Words };
     let world = World::read(args.color, voice);
     let exit = match args.command {
-        Command::Test(args) => test::run(*args, &world),
+        Command::Test(args) => test::run(*args, None, &world),
+        Command::Merge(args) => merge::run(args, &world),
+        Command::Resume(args) => resume::run(args, world),
         Command::List(args) => list::run(args, &world),
         Command::Init(args) => init::run(&args, &world),
         Command::Schema(args) => schema::run(args, &world),
         Command::Serve(args) => serve::run(&args, &world),
         Command::Import(args) => import::run(args, &world),
+        Command::Compare(args) => compare::run(&args, &world),
+        Command::Runs(args) => runs::run(&args, &world),
+        Command::Show(args) => show::run(args, &world),
     };
     exit.into()
 }

@@ -7,6 +7,7 @@ use std::thread;
 
 use hotseat::config::Project;
 use hotseat::document::Diagnostics;
+use hotseat::run::Signals;
 use hotseat_runtime::files::{self, AgentFile, Connectors};
 use hotseat_runtime::live::{Host, HostOptions, Models};
 use hotseat_runtime::serve::{Agent, Options, Server, converse};
@@ -16,7 +17,6 @@ use tokio::sync::{mpsc, oneshot};
 use crate::args::ServeArgs;
 use crate::exit::Exit;
 use crate::list::project_file;
-use crate::signals::Signals;
 use crate::world::World;
 
 pub fn run(args: &ServeArgs, world: &World) -> Exit {

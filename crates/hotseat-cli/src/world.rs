@@ -30,6 +30,8 @@ pub struct World {
     pub environment: Environment,
     /// The working folder.
     pub folder: PathBuf,
+    /// The arguments behind the command, as far as they are text.
+    pub arguments: Vec<String>,
     color: ColorChoice,
     voice: Voice,
     stdout_terminal: bool,
@@ -52,6 +54,10 @@ impl World {
         };
         World {
             environment: Arc::new(environment),
+            arguments: std::env::args_os()
+                .skip(1)
+                .filter_map(|argument| argument.into_string().ok())
+                .collect(),
             color,
             voice,
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat::checks::Reference;
+use hotseat::config::Whose;
 use hotseat::report::{self, Format, NotWritable, Reporter};
 use hotseat::roles::ReporterQuestion;
 use hotseat::run::{Outside, Setting, role};
@@ -43,7 +44,7 @@ impl Writer {
     /// # Errors
     /// Everything that could not be written, in words. What the helper was told is kept beside each report that it does
     /// not write, as `.json`: a run is never without a report.
-    pub async fn write(mut self, outside: &Outside) -> Result<(), Vec<String>> {
+    pub async fn write(mut self, outside: &Arc<Outside>) -> Result<(), Vec<String>> {
         let mut text = String::new();
         self.told
             .rewind()
@@ -73,14 +74,16 @@ impl Writer {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    async fn ask(&self, text: &str, format: &str, outside: &Outside) -> Result<String, String> {
+    async fn ask(&self, text: &str, format: &str, outside: &Arc<Outside>) -> Result<String, String> {
         let report: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let words = |found: hotseat::document::Diagnostics| {
             found.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>().join("; ")
         };
-        let helper = outside.project.find_helper(&self.who, None).map_err(words)?;
-        let role =
-            role(outside, &self.who, &helper, None, &BTreeMap::new(), &mut Vec::new()).map_err(words)?;
+        let project = &outside.project;
+        let whose = Whose { folder: &project.root, agent: None };
+        let found = (self.who.clone(), project.find_helper(&self.who, None, whose).map_err(words)?);
+        let powers = outside.powers(&[whose], &BTreeMap::new(), &project.calling().identity());
+        let role = role(outside, &powers, &found, None, &BTreeMap::new(), &mut Vec::new()).map_err(words)?;
         role.report(ReporterQuestion { report, format, verbose: self.verbose }).await
     }
 }

@@ -4,7 +4,7 @@
 //! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody, `# runs until it
 //! is stopped` starts it and presses Ctrl-C.
 //! Console blocks: a command and what it prints, but for durations; a line of three dots stands for any others.
-//! YAML blocks: those that begin with `name:` are suites, those that begin with `target:` or `agents:` are project
+//! YAML blocks: those that begin with `name:` or `suite:` are suites, those that begin with `target:` or `agents:` are project
 //! files. Blocks of JSON lines are suites. A page with a `shell` block that begins with the name of a file is a complete
 //! example: what it shows is run. Blocks with the name of a file behind `yaml`, `json` or `jsonl` are the files of one
 //! folder for each page: commands of the page run in it, its agents are loaded, and every file of YAML must be needed by
@@ -85,12 +85,25 @@ fn pages() -> Vec<PathBuf> {
 #[test]
 fn the_yaml_in_the_documentation_is_valid() {
     let mut suites = 0;
-    for block in pages().iter().flat_map(|page| blocks(page)).filter(|block| block.language == "yaml") {
+    let of_pages = pages().into_iter().flat_map(|page| {
+        let blocks = blocks(&page);
+        // Cases that name helpers stand on a page that says who these are.
+        let says = |block: &&Block| {
+            let helpers = ["\njudge:", "\nsimulator:"].iter().any(|key| block.text.contains(key));
+            block.language == "yaml" && block.text.starts_with("target:") && helpers
+        };
+        let project = blocks.iter().find(says).map(|block| block.text.clone());
+        blocks.into_iter().map(move |block| (block, page.clone(), project.clone()))
+    });
+    for (block, page, project) in of_pages.filter(|(block, ..)| block.language == "yaml") {
         let workspace = Workspace::new();
-        let project = "target:\n  endpoint: http://127.0.0.1:9/\n";
-        if block.text.starts_with("name:") {
+        let project = project.unwrap_or_else(|| "target:\n  endpoint: http://127.0.0.1:9/\n".to_string());
+        if ["name:", "suite:"].iter().any(|key| block.text.starts_with(key)) {
             suites += 1;
-            workspace.file("hotseat.yaml", project);
+            for (name, data) in named(&page).iter().filter(|(name, _)| name.ends_with(".json")) {
+                workspace.file(name, &data.text);
+            }
+            workspace.file("hotseat.yaml", &project);
             workspace.file("a.test.yaml", &block.text);
         } else {
             let is_project = block.text.starts_with("target:") || block.text.starts_with("agents:");

@@ -128,7 +128,7 @@ turns:
     11 |       colour: red
        |       ^^^^^^
        |
-       = help: known keys are `tools`, `timing`, `text`
+       = help: known keys are `tools`, `timing`, `budget`, `text`
     ");
 }
 
@@ -675,7 +675,7 @@ fn nothing_to_run() {
     ----- stdout -----
 
     ----- stderr -----
-    error: no suites: nothing under . fits **/*.test.{yaml,yml,json,jsonl}
+    error: no suites: nothing under . fits **/*.test.{yaml,yml,json,jsonl}, **/*_test.{ts,mts,js,mjs}
      |
      = help: name a file, or run `hotseat init` for a first one
     ");
@@ -691,7 +691,7 @@ fn paths_that_are_not_there() {
     ----- stderr -----
     error: no such file or folder: b.test.yaml
 
-    error: no suites (*.test.yaml, .yml, .json or .jsonl) in empty
+    error: no suites (*.test.yaml, .yml, .json or .jsonl, *_test.ts with tests) in empty
 
     error: no files fit c/*.yaml
 
@@ -733,16 +733,16 @@ fn a_selection_that_fits_nothing() {
 #[test]
 fn reports_without_a_known_ending() {
     let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test", "-o", "report.html", "-o", "report", "-o", "a.json", "-o", "./a.json"]), @"
+    assert_snapshot!(shown(&project, &["test", "-o", "report.txt", "-o", "report", "-o", "a.json", "-o", "./a.json"]), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: -o report.html: the ending names the format, one of .json, .jsonl, .xml
+    error: -o report.txt: the ending names the format, one of .json, .jsonl, .xml, .html, .md
      |
      = help: a folder, written with a `/` at its end, gets a file whose name is the time
 
-    error: -o report: the ending names the format, one of .json, .jsonl, .xml
+    error: -o report: the ending names the format, one of .json, .jsonl, .xml, .html, .md
      |
      = help: a folder, written with a `/` at its end, gets a file whose name is the time
 

@@ -121,7 +121,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
         "locale": "en-us"
       },
       "metadata": {
-        "version": "1.4",
+        "version": "1.5",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]",
@@ -147,6 +147,16 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "agent": "http://127.0.0.1:[PORT]/",
           "mode": "multi_turn",
           "status": "passed",
+          "completion": {
+            "state": "pass",
+            "final_topic": null,
+            "turn_count": 2
+          },
+          "stable_id": "example:125058724ada",
+          "fingerprints": {
+            "asked": "a7856364596524d8",
+            "checked": "6822ce7ea86b8f55"
+          },
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 2,
@@ -169,6 +179,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
               "assertions": [
                 {
                   "passed": true,
+                  "state": "passed",
                   "expected": "the agent says something that fits /hello/",
                   "actual": "\"You said: hello\"",
                   "file": "a.test.yaml",
@@ -216,6 +227,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "assertions": [
             {
               "passed": true,
+              "state": "passed",
               "expected": "charge_card with a result that fits /approved/ is called exactly once",
               "actual": "called once: turn 2: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"approved\"}",
               "file": "a.test.yaml",
@@ -241,6 +253,18 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           },
           "error": "does not hold: charge_card with a result that fits /approved/ is called",
           "error_kind": "assertion",
+          "completion": {
+            "state": "fail",
+            "failure_type": "assertion",
+            "failure_message": "does not hold: charge_card with a result that fits /approved/ is called",
+            "final_topic": null,
+            "turn_count": 1
+          },
+          "stable_id": "example:fbfcfe4c6f18",
+          "fingerprints": {
+            "asked": "316fcf3f86896c36",
+            "checked": "1e525692d665f883"
+          },
           "input": "decline",
           "output": "Payment failed.",
           "started_at": "[WHEN]",
@@ -277,6 +301,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
               "assertions": [
                 {
                   "passed": false,
+                  "state": "failed",
                   "expected": "charge_card with a result that fits /approved/ is called",
                   "actual": "0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
                   "file": "a.test.yaml",
@@ -285,6 +310,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                 },
                 {
                   "passed": true,
+                  "state": "passed",
                   "expected": "the agent says nothing that fits /Paid/",
                   "actual": "\"Payment failed.\"",
                   "file": "a.test.yaml",
@@ -321,6 +347,18 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           },
           "error": "agent error: model exploded (BOOM)",
           "error_kind": "agent_error",
+          "completion": {
+            "state": "fail",
+            "failure_type": "error",
+            "failure_message": "the agent failed: model exploded (BOOM)",
+            "final_topic": null,
+            "turn_count": 1
+          },
+          "stable_id": "example:51cce2c4cf52",
+          "fingerprints": {
+            "asked": "44678ed707ee576a",
+            "checked": "44136fa355b3678a"
+          },
           "input": "crash",
           "output": null,
           "started_at": "[WHEN]",
@@ -366,6 +404,18 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           },
           "error": "timeout after [TIME]",
           "error_kind": "timeout",
+          "completion": {
+            "state": "fail",
+            "failure_type": "timeout",
+            "failure_message": "the turn timed out after 100 ms",
+            "final_topic": null,
+            "turn_count": 1
+          },
+          "stable_id": "example:db1f74e642d2",
+          "fingerprints": {
+            "asked": "9601ae8ab3eed8dc",
+            "checked": "44136fa355b3678a"
+          },
           "input": "hang",
           "output": null,
           "started_at": "[WHEN]",
@@ -405,6 +455,11 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "mode": "standard",
           "status": "skipped",
           "skip_reason": "not ready",
+          "stable_id": "example:1d9283d848ea",
+          "fingerprints": {
+            "asked": "3eda7970dba4aed5",
+            "checked": "44136fa355b3678a"
+          },
           "started_at": "[WHEN]",
           "duration_ms": "[TIME]",
           "total_turns": 0,
@@ -420,6 +475,16 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "agent": "http://127.0.0.1:[PORT]/",
           "mode": "standard",
           "status": "passed",
+          "completion": {
+            "state": "pass",
+            "final_topic": null,
+            "turn_count": 1
+          },
+          "stable_id": "example:d9298a10d1b0",
+          "fingerprints": {
+            "asked": "1338c000b44016c7",
+            "checked": "44136fa355b3678a"
+          },
           "input": "pay",
           "output": "Paid 42.50 EUR.",
           "started_at": "[WHEN]",
@@ -562,7 +627,7 @@ fn json_has_the_documented_members_of_single_questions() {
         ],
         "metadata": {
             "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
-            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.4",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.5",
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });
@@ -1049,8 +1114,8 @@ turns:
 /// Runs the suite with every kind of output; none of them may hold the secret.
 #[track_caller]
 fn kept_secret(project: &Project, env: &[(&str, &str)]) {
-    let outputs = ["out/report.json", "out.jsonl", "out.xml", "trace.jsonl"];
-    let arguments = ["-v", "-o", outputs[1], "-o", outputs[2], "--trace", outputs[3]];
+    let outputs = ["out/report.json", "out.jsonl", "out.xml", "out.html", "trace.jsonl"];
+    let arguments = ["-v", "-o", outputs[1], "-o", outputs[2], "-o", outputs[3], "--trace", outputs[4]];
     let env = [&[("GITHUB_ACTIONS", "true")], env].concat();
     let tested = project.test_in(&env, &arguments);
     assert_eq!(tested.output.code, 1, "{}", tested.output);
@@ -1127,8 +1192,8 @@ fn the_pieces_of_a_secret_are_no_way_around() {
 /// No output of a run holds the secret, which the environment has as `API_TOKEN`.
 #[track_caller]
 fn never_told(project: &Project) -> String {
-    let outputs = ["out/report.json", "out.jsonl", "out.xml", "trace.jsonl"];
-    let arguments = ["-v", "-o", outputs[1], "-o", outputs[2], "--trace", outputs[3]];
+    let outputs = ["out/report.json", "out.jsonl", "out.xml", "out.html", "trace.jsonl"];
+    let arguments = ["-v", "-o", outputs[1], "-o", outputs[2], "-o", outputs[3], "--trace", outputs[4]];
     let tested = project.test_in(&[("API_TOKEN", SECRET), ("GITHUB_ACTIONS", "true")], &arguments);
     let files = outputs.map(|file| format!("{file}: {}", project.workspace.read(file))).join("\n");
     let all = format!("{}{files}", tested.output);

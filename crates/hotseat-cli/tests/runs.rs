@@ -3,63 +3,13 @@
 
 mod common;
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-
+use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use common::{LONG, Project, Tested, echo_agent, nobody};
-
-/// An agent that is told letters and does what they say, one for each conversation: `p` answers well, `o` in other
-/// words, `j` and `k` with the same JSON written in two ways, `f` badly, `e` fails, `u` cannot be reached, `w` waits for an
-/// input, and `g` answers well when the test opens the gate.
-fn lettered() -> FakeAgent {
-    let told: Mutex<HashMap<String, usize>> = Mutex::default();
-    FakeAgent::start(move |request| {
-        let said = request.last_user_text();
-        let mut told = told.lock().expect("no handler has panicked");
-        let count = told.entry(said.clone()).or_default();
-        let letter = said.chars().nth(*count).unwrap_or_else(|| panic!("{said} was told once too often"));
-        *count += 1;
-        let run = Run::of(request).started();
-        match letter {
-            'p' => run.text("good").finished().into(),
-            'o' => run.text("good, too").finished().into(),
-            'j' => run.text(r#"{"word": "good", "n": 1}"#).finished().into(),
-            'k' => run.text(r#"{"n":1.0,"word":"good"}"#).finished().into(),
-            'f' => run.text("bad").finished().into(),
-            'w' => run.text("Is that good?").finished().into(),
-            'g' => run.gate("open").text("good").finished().into(),
-            'e' => run.error("no", None).into(),
-            'u' => Reply::refused(),
-            other => panic!("{other} says nothing"),
-        }
-    })
-}
-
-/// A case that passes when the agent answers well.
-fn case(letters: &str) -> String {
-    with(letters, "")
-}
-
-/// The same with more keys.
-fn with(letters: &str, more: &str) -> String {
-    format!(
-        "id: {letters}\n{more}turns: [{{ user: {letters}, assert: {{ text: {{ must_match: good }} }} }}]\n"
-    )
-}
-
-fn cases(all: &[&str]) -> String {
-    all.iter().map(|letters| case(letters)).collect::<Vec<_>>().join("---\n")
-}
-
-/// A project of one suite.
-fn project(agent: &FakeAgent, suite: &str) -> Project {
-    Project::of(agent).suite("a", suite)
-}
+use common::letters::{case, cases, lettered, project, spoiled, with};
+use common::{LONG, Project, Tested, echo_agent};
 
 /// Members of the result of a case, as one object.
 #[track_caller]
@@ -259,35 +209,55 @@ fn a_case_that_is_left_out_is_left_out_once() {
 }
 
 #[test]
-fn runs_that_say_nothing_about_the_agent_are_counted_apart() {
+fn runs_that_say_nothing_about_the_agent_are_made_again() {
     let agent = lettered();
     // In its second run a case talks to an address where nobody listens.
-    let hook = |file: &str| {
-        let script = format!(
-            r#"echo x >> {file}; if test $(wc -l < {file}) -eq 2; then url={}; else url={}; fi; printf '{{"url": "%s"}}' $url"#,
-            nobody(),
-            agent.url()
-        );
-        format!("hooks: [{{ cmd: [sh, -c, {}] }}]\n", json!(script))
-    };
-    let suite = [with("pp", &hook("one")), with("pf", &hook("two"))].join("---\n");
+    let suite =
+        [with("ppp", &spoiled(&agent, "one", "2")), with("pfp", &spoiled(&agent, "two", "2"))].join("---\n");
     let project = Project::with("target: { endpoint: '${url}' }\n").suite("a", &suite);
     let tested = project.test(&["--runs", "3", "--parallel", "1"]);
+    let keys = ["runs", "passed", "failed", "invalid", "redrawn", "pass_rate", "status", "error_kind"];
     assert_eq!(
-        members(&tested, "pp", &["passed", "failed", "invalid", "pass_rate", "status", "error_kind"]),
-        json!({"passed": 2, "failed": 1, "invalid": 1, "pass_rate": 66.7, "status": "failed", "error_kind": "unreachable"}),
+        members(&tested, "ppp", &keys),
+        json!({"runs": 3, "passed": 3, "failed": 0, "invalid": 1, "redrawn": 1, "pass_rate": 100.0, "status": "passed", "error_kind": null}),
         "{}",
         tested.output
     );
-    // The agent's own failure tells more.
     assert_eq!(
-        members(&tested, "pf", &["failed", "invalid", "error_kind"]),
-        json!({"failed": 2, "invalid": 1, "error_kind": "assertion"})
+        members(&tested, "pfp", &keys),
+        json!({"runs": 3, "passed": 2, "failed": 1, "invalid": 1, "redrawn": 1, "pass_rate": 66.7, "status": "failed", "error_kind": "assertion"})
     );
-    assert_eq!((tested.count("invalid_runs"), tested.output.code), (2, 1));
-    let line = "► [pp] 67% (2/3) Unstable avg:";
-    let line = tested.output.stdout.lines().find(|shown| shown.starts_with(line)).expect("its line");
-    assert!(line.ends_with(", 1 not the agent's fault"), "{line}");
+    let details = tested.case("ppp")["run_details"].as_array().expect("runs");
+    let of = |key: &str| details.iter().map(|run| run[key].clone()).collect::<Value>();
+    assert_eq!((of("run"), of("invalid")), (json!([1, 2, 3, 4]), json!([null, true, null, null])));
+    assert_eq!(of("error_kind"), json!([null, "unreachable", null, null]));
+    assert_eq!((tested.count("invalid_runs"), tested.count("redrawn_runs"), tested.output.code), (2, 2, 1));
+    assert_eq!((tested.count("total_runs"), tested.count("passed_runs")), (6, 5));
+    let line = tested.output.stdout.lines().find(|shown| shown.starts_with("► [ppp] ")).expect("its line");
+    assert!(line.starts_with("► [ppp] 100% (3/3) Stable avg:") && line.ends_with(", 1 made again"), "{line}");
+    assert!(tested.output.stdout.contains("2 (not the agent's fault), 2 made again"), "{}", tested.output);
+}
+
+#[test]
+fn a_case_does_not_pass_on_runs_that_are_missing() {
+    let agent = lettered();
+    let suite = with("pp", &spoiled(&agent, "one", "2|3|4|5"));
+    let project = Project::with("target: { endpoint: '${url}' }\n").suite("a", &suite);
+    let tested = project.test(&["--runs", "2", "--parallel", "1", "--redraws", "2"]);
+    assert_eq!(
+        members(&tested, "pp", &["runs", "passed", "failed", "invalid", "redrawn", "pass_rate", "status"]),
+        json!({"runs": 2, "passed": 1, "failed": 1, "invalid": 3, "redrawn": 2, "pass_rate": 50.0, "status": "failed"}),
+    );
+    let error = tested.case("pp")["error"].as_str().expect("an error");
+    assert!(error.starts_with("1 of 2 runs passed, 1 says nothing about the agent; run 2: "), "{error}");
+    assert_eq!(tested.failure("pp")["fault"], "infrastructure");
+
+    // Where enough passed without it, that is enough.
+    let agent = lettered();
+    let suite = with("pp", &spoiled(&agent, "one", "2|3|4|5"));
+    let project = Project::with("target: { endpoint: '${url}' }\nredraws: 0\n").suite("a", &suite);
+    let tested = project.test(&["--runs", "2", "--parallel", "1", "--min-pass-rate", "50%"]);
+    assert_eq!((&tested.case("pp")["status"], &tested.case("pp")["redrawn"]), (&json!("passed"), &json!(0)));
 }
 
 #[test]
@@ -555,8 +525,10 @@ fn the_console_shows_how_steady_cases_are() {
       Running Tests
     ───────────────────────────────────────────────────────────────
     ► [ppp] 100% (3/3) Stable avg:[TIME]
+      rate 44–100% (95%) · pass^3 100% · same answer 100% · [TIME]/[TIME]/[TIME]
 
     ► [pfp] 67% (2/3) Unstable avg:[TIME]
+      rate 21–94% (95%) · pass^3 0% · same answer 33% · [TIME]/[TIME]/[TIME]
       Run 2: FAILED ([TIME]) assertion: does not hold: the agent says something that fits /good/
       ├─ Turn 1: "pfp" → FAILED ([TIME])
       │    Agent: "bad"
@@ -572,6 +544,7 @@ fn the_console_shows_how_steady_cases_are() {
            = found: "bad"
 
     ► [feu] in words 0% (0/3) Highly Unstable avg:[TIME]
+      rate 0–56% (95%) · pass^3 0% · [TIME]/[TIME]/[TIME]
       Run 1: FAILED ([TIME]) assertion: does not hold: the agent says something that fits /good/
       Run 2: FAILED ([TIME]) agent_error: the agent failed: no
       Run 3: FAILED ([TIME]) protocol_error: http://127.0.0.1:[PORT]/ accepted the connection and gave …
@@ -634,6 +607,7 @@ fn attempts_of_a_case_do_not_drown_the_console() {
     let (from, to) = (output.stdout.find('►').unwrap_or(0), output.stdout.find("  Run 1:\n").unwrap_or(0));
     assert_snapshot!(output.stdout[from..to], @"
     ► [ffffffffffffffffffffffffffffff] 0% (0/30) Highly Unstable avg:[TIME]
+      rate 0–11% (95%) · pass^5 0% · same answer 100% · [TIME]/[TIME]/[TIME]
       Run 1: FAILED ([TIME]) assertion: does not hold: the agent says something that fits /good/
       Run 2: FAILED ([TIME]) assertion: does not hold: the agent says something that fits /good/
       Run 3: FAILED ([TIME]) assertion: does not hold: the agent says something that fits /good/

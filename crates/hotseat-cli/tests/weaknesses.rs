@@ -24,7 +24,7 @@
 //! | W22 | `roles::what_is_no_judgement_is_an_error_of_the_judge` |
 //! | W23 | `samples::documents`: the same conversation as a history and turn by turn |
 //! | W24 | `case_files::how_waiting_shows`, `samples::tables::signs_of_waiting` |
-//! | W25 | `roles::conversations_end_at_the_last_turn_that_they_may_have`, `roles::a_dynamic_case_goes_on_until_its_checkpoints_are_reached` |
+//! | W25 | `roles::conversations_end_at_the_last_turn_that_they_may_have`, `roles::a_dynamic_case_goes_on_until_its_checkpoints_are_reached`, `simulate::a_user_that_does_not_behave_as_one_makes_the_attempt_invalid`, `simulate::what_ends_a_simulation_is_recorded` |
 //!
 //! W9 is about scripts, W12 is tested here as far as hooks are commands.
 #![cfg(unix)]

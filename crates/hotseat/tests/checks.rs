@@ -414,7 +414,13 @@ fn case(talk: &Talk, assertion: &Assertion) -> Case {
     let case = json!({"name": "random", "turns": turns, "assert": block});
     let source = Source::new("random.test.yaml", case.to_string(), 1);
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
-    let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
+    let decoding = Decoding {
+        inherited: &inherited,
+        shared: &Default::default(),
+        root: std::path::Path::new(""),
+        environment: &environment,
+        redactor: &redactor,
+    };
     Case::read(&source, yaml::parse, decoding).expect("what is generated is sound")
 }
 
@@ -646,7 +652,13 @@ fn the_hard_cases_in_words() {
         let case = json!({"name": "x", "turns": [{"user": "hi"}], "assert": block});
         let source = Source::new("x.test.yaml", case.to_string(), 1);
         let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
-        let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
+        let decoding = Decoding {
+            inherited: &inherited,
+            shared: &Default::default(),
+            root: std::path::Path::new(""),
+            environment: &environment,
+            redactor: &redactor,
+        };
         let case = Case::read(&source, yaml::parse, decoding).expect("a sound case");
         assert_eq!(all_hold(&case.checks, conversation.scope()), holds, "{block}");
     }

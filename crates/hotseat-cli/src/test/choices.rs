@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hotseat::config::{Calling, ContextFile, Project};
 use hotseat::document::{Diagnostic, Diagnostics};
+use hotseat::report::count;
 use hotseat::run::{AskPerson, Options, Overrides, PassRate, Plan};
 use hotseat::session::{Asked, OnMissingInput, Person};
 
@@ -24,6 +25,8 @@ pub fn asks_person(args: &TestArgs, plan: &Plan) -> bool {
 /// How the run is carried out.
 pub fn options(args: &TestArgs, project: &Project, plan: &Plan) -> Result<Options, Diagnostic> {
     let runs = args.runs.or(project.runs).unwrap_or(1);
+    // Whoever says how many runs there are does not want as many as it takes.
+    let as_declared = args.runs.is_none();
     if runs == 1 && args.min_pass_rate.is_some() {
         let help = "`--runs N` runs each case several times";
         return Err(
@@ -46,10 +49,21 @@ pub fn options(args: &TestArgs, project: &Project, plan: &Plan) -> Result<Option
             .min_pass_rate
             .or_else(|| project.min_pass_rate.and_then(PassRate::new))
             .unwrap_or(PassRate::ALL),
+        as_declared,
+        reliability: project.reliability,
+        redraws: args.redraws.map(usize::from).or(project.redraws),
         retries: args.retries.map(usize::from),
         default_retries: project.retries,
         fail_on_skip: args.fail_on_skip,
     })
+}
+
+/// What is to be known of declared reliabilities that do not count in this run.
+pub fn put_aside(plan: &Plan, options: Options) -> Option<Diagnostic> {
+    let declared = plan.declared(&Options { as_declared: true, ..options });
+    let words = "--runs says how many runs there are: `reliability`, which is declared for";
+    (!options.as_declared && declared > 0)
+        .then(|| Diagnostic::new(format!("{words} {}, is put aside", count(declared, "case"))))
 }
 
 /// How the command line wants agents to be spoken to.

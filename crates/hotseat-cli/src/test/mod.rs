@@ -2,32 +2,45 @@
 
 mod choices;
 mod holding;
+mod keeping;
 mod outputs;
 mod reporters;
+mod telling;
 
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hotseat::adapters::http::Http;
+use hotseat::config::Whose;
 use hotseat::document::Diagnostic;
 use hotseat::report::{self, Events};
-use hotseat::run::{Choices, Control, Keep, Outside, Setting, Summary};
+use hotseat::run::{Choices, Control, Keep, Outside, Setting, Signals, Summary};
+use hotseat::store::{RunHead, Store};
 use tokio::sync::watch;
 
 use crate::args::TestArgs;
 use crate::dry_run;
 use crate::exit::Exit;
 use crate::input::Input;
-use crate::list::{open, read};
-use crate::signals::Signals;
+use crate::kept::refuse;
+use crate::list::{Few, open, read};
 use crate::world::World;
+use telling::Telling;
 
-/// Runs the cases that are selected.
-pub fn run(args: TestArgs, world: &World) -> Exit {
+/// A run that was broken off, and where it is kept.
+pub struct Resumed {
+    pub path: PathBuf,
+    pub store: Store,
+    pub head: RunHead,
+}
+
+/// Runs the cases that are selected, or what of them is left of a run that was broken off.
+pub fn run(args: TestArgs, resumed: Option<Resumed>, world: &World) -> Exit {
     let json = args.json;
     let mut events = None;
-    let exit = carry_out(args, world, &mut events);
+    let exit = carry_out(args, resumed, world, &mut events);
     if !json {
         return exit;
     }
@@ -55,14 +68,24 @@ pub fn misused(words: &str) {
 }
 
 /// Does what the arguments say. Events, where they are asked for, still lack their end.
-fn carry_out(args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
-    match try_to(args, world, events) {
+fn carry_out(
+    args: TestArgs,
+    resumed: Option<Resumed>,
+    world: &World,
+    events: &mut Option<Events<io::Stdout>>,
+) -> Exit {
+    match try_to(args, resumed, world, events) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
 /// The same. What keeps the run from beginning has been said when this fails.
-fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdout>>) -> Result<Exit, Exit> {
+fn try_to(
+    mut args: TestArgs,
+    resumed: Option<Resumed>,
+    world: &World,
+    events: &mut Option<Events<io::Stdout>>,
+) -> Result<Exit, Exit> {
     let calling = choices::calling(&args.call, world).map_err(|wrong| world.refuse(wrong))?;
     let input = args.input.as_deref().map(|written| Input::read(written, &world.folder));
     let input = input.transpose().map_err(|wrong| world.refuse([wrong]))?;
@@ -79,14 +102,24 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
         world.complain(wrong);
         Exit::Broken
     })?;
-    let mut plan = read(&args.select, given.flatten(), &project, world)?;
+    let among =
+        args.last_failed.then(|| keeping::last_failed(&project, resumed.as_ref(), world)).transpose()?;
+    let few = Few { among, shard: args.shard };
+    let mut plan = read(&args.select, given.flatten(), few, &project, world)?;
+    if let Some(resumed) = &resumed {
+        keeping::has_changed(resumed, &plan, input.as_ref()).map_err(|wrong| world.refuse([wrong]))?;
+    }
     let hooks = args.before.iter().chain(&args.after);
     let wrong: Vec<Diagnostic> = hooks.filter_map(|name| project.wrong_hook(name, &plan.whose())).collect();
     if !wrong.is_empty() {
         return Err(world.refuse(wrong));
     }
     if let Some(writer) = &args.reporter {
-        plan.add_helper(project.find_helper(writer, None).map_err(|wrong| world.refuse(wrong))?);
+        plan.add_helper(
+            project
+                .find_helper(writer, None, Whose { folder: &project.root, agent: None })
+                .map_err(|wrong| world.refuse(wrong))?,
+        );
     }
     if plan.lacks_agent() {
         return Err(world.refuse([project.no_target()]));
@@ -94,6 +127,9 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
     let keep = match (&args.trace, &args.record) {
         (Some(_), _) => Keep::Raw,
         (None, Some(_)) => Keep::Events,
+        (None, None) if keeping::wanted(&args, &project) || outputs::need_events(&args, world) => {
+            Keep::Events
+        }
         (None, None) => Keep::Nothing,
     };
     let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep);
@@ -101,7 +137,12 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
     outside.overrides = choices::overrides(&args, input.as_ref());
     outside.person = choices::person(&args, world);
     let outside = Arc::new(outside);
-    let options = choices::options(&args, &project, &plan).map_err(|wrong| world.refuse([wrong]))?;
+    let mut options = choices::options(&args, &project, &plan).map_err(|wrong| world.refuse([wrong]))?;
+    if let Some(note) = choices::put_aside(&plan, options) {
+        plan.notes.push(note);
+    }
+    // Whoever goes on after a failure does not want to stop at it again.
+    options.fail_fast &= resumed.is_none();
     outputs::check(&args, world).map_err(|wrong| world.refuse(wrong))?;
     // Of one message nothing is to be asserted.
     if !matches!(input, Some(Input::Message(_) | Input::Lines)) {
@@ -131,26 +172,40 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
         somebody_types: choices::asks_person(&args, &plan),
     };
     let reporters = reporters::open(&args, world, &project, look, files, &setting);
-    let mut reporters = reporters.map_err(|error| broken(error.to_string()))?;
+    let (mut reporters, writer) = reporters.map_err(|error| broken(error.to_string()))?;
+    let keeping = match &resumed {
+        None => keeping::begin(&args, &project, &plan, &setting, world, &mut reporters.warnings),
+        // What would not be kept is not begun.
+        Some(resumed) => Some(keeping::resume(resumed, &project).map_err(|error| refuse(&error, world))?),
+    };
+    let earlier =
+        resumed.as_ref().map(keeping::earlier).transpose().map_err(|error| refuse(&error, world))?;
+    let telling = Telling::begin(reporters, keeping, look.somebody_types);
+    let mut telling = telling.map_err(|error| broken(format!("cannot start: {error}")))?;
     let plan = Arc::new(plan);
     // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
     // more than it gains until thousands of turns end each second.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| broken(format!("cannot start: {error}")))?;
+    let rest = holding::Rest { options, earlier, writer };
     let ended = runtime.block_on(async {
         let (wishes, control) = watch::channel(Control::Run);
         let signals =
             Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
         tokio::select! {
-            ended = holding::hold_all(&plan, &args, outside, &http, options, control, &mut reporters) => ended,
+            ended = holding::hold_all(&plan, &args, outside, control, &mut telling, rest) => ended,
             // The person at the keyboard has asked three times. What is dropped here ends its processes.
             () = signals.pass_on(wishes) => Ok(Summary { interrupted: true, ..Summary::default() }),
         }
     });
+    let reporters = telling.end();
     if args.verbose {
         reporters.logs.iter().for_each(|line| world.say(&format!("console: {line}")));
     }
     reporters.warnings.iter().for_each(|words| world.say(&format!("warning: {words}")));
+    if let (Ok(Summary { interrupted: true, .. }), Some(id), false) = (&ended, &reporters.kept, args.json) {
+        world.say(&format!("note: `hotseat resume {}` runs what is left", id.get(..8).unwrap_or(id)));
+    }
     let not_written = reporters.errors;
     *events = reporters.events;
     // Tasks that are stuck in something uninterruptible must not keep the program.
@@ -164,15 +219,6 @@ fn try_to(mut args: TestArgs, world: &World, events: &mut Option<Events<io::Stdo
             not_written.into_iter().for_each(|words| world.complain_of(words));
             Err(Exit::Broken)
         }
-        Ok(summary) => Ok(exit_of(&summary)),
-    }
-}
-
-fn exit_of(summary: &Summary) -> Exit {
-    match summary {
-        summary if summary.interrupted => Exit::Interrupted,
-        summary if summary.never_reached() => Exit::Broken,
-        summary if summary.has_failed() => Exit::Failed,
-        _ => Exit::Passed,
+        Ok(summary) => Ok(Exit::of(&summary)),
     }
 }

@@ -18,7 +18,14 @@ pub fn is_folder(path: &Path, world: &World) -> bool {
 
 /// Whether a report is one that a helper writes.
 pub fn is_for_writer(path: &Path, args: &TestArgs, world: &World) -> bool {
-    args.reporter.is_some() && Format::of(path).is_none() && !is_folder(path, world)
+    let is_ours = Format::of(path).is_some_and(Format::is_for_programs);
+    args.reporter.is_some() && !is_ours && !is_folder(path, world)
+}
+
+/// Whether a report that Hotseat writes needs the events of conversations.
+pub fn need_events(args: &TestArgs, world: &World) -> bool {
+    let ours = args.output.iter().filter(|path| !is_for_writer(path, args, world));
+    ours.filter_map(|path| Format::of(path)).any(Format::needs_events)
 }
 
 /// Whether the report files that are asked for can be had.

@@ -1,12 +1,14 @@
 //! Everybody who is told of a run.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use hotseat::config::Project;
 use hotseat::report::{
-    self, Console, Events, GitHub, Look, NotWritable, Recordings, Reply, Reporter, SavedCases, TraceLines,
+    self, Console, Events, GitHub, Look, Markdown, NotWritable, Recordings, Reply, Reporter, SavedCases,
+    TraceLines,
 };
 use hotseat::run::{RunEvent, Setting};
 
@@ -29,18 +31,18 @@ pub struct Reporters {
     /// Those that are dropped silently if nobody reads them come last: they tell what became of the others.
     all: Vec<(String, Box<dyn Reporter>)>,
     pub events: Option<Events<io::Stdout>>,
-    /// Who writes reports when the run is over.
-    pub writer: Option<Writer>,
     /// What went wrong and changes nothing.
     pub warnings: Vec<String>,
     /// What functions of scripts around the run said to `console`.
     pub logs: Vec<String>,
     /// What could not be written.
     pub errors: Vec<String>,
+    /// The run under which all was kept, if it was.
+    pub kept: Option<String>,
 }
 
 impl Reporters {
-    pub fn report(&mut self, event: &RunEvent<'_>) {
+    pub fn report(&mut self, event: &RunEvent) {
         let mut lost: Vec<String> = Vec::new();
         let errors = &mut self.errors;
         self.all.retain_mut(|(name, reporter)| {
@@ -66,7 +68,7 @@ impl Reporters {
     }
 }
 
-/// Everybody who is told of the run.
+/// Everybody who is told of the run, and who writes reports when it is over.
 ///
 /// # Errors
 /// The first that cannot write.
@@ -77,7 +79,7 @@ pub fn open(
     looks: Looks,
     files: Vec<Output>,
     setting: &Arc<Setting>,
-) -> Result<Reporters, NotWritable> {
+) -> Result<(Reporters, Option<Writer>), NotWritable> {
     let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
     for Output { file, format, shown } in files {
         let report = report::open(file, format, &shown, setting.clone())
@@ -90,8 +92,8 @@ pub fn open(
     }
     if let Some(path) = &args.record {
         let folder = world.folder.join(path);
-        let recordings =
-            Recordings::open(folder, project.root.clone()).map_err(|error| NotWritable::new(path, error))?;
+        let recordings = Recordings::open(folder, project.root.clone(), setting.clone())
+            .map_err(|error| NotWritable::new(path, error))?;
         all.push((format!("recordings in {}", path.display()), Box::new(recordings)));
     }
     if let Some(path) = &args.save {
@@ -130,5 +132,12 @@ pub fn open(
         };
         all.push(("annotations".to_string(), annotations));
     }
-    Ok(Reporters { all, events, writer, warnings: Vec::new(), logs: Vec::new(), errors: Vec::new() })
+    // The page of the job takes Markdown, after what other steps have written there.
+    if let Some(path) = world.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
+        let file = File::options().append(true).create(true).open(world.folder.join(path));
+        let file = file.map_err(|error| NotWritable::new(Path::new(path), error))?;
+        all.push(("the step summary".to_string(), Box::new(Markdown::new(file, setting.clone()))));
+    }
+    let (warnings, logs, errors) = (Vec::new(), Vec::new(), Vec::new());
+    Ok((Reporters { all, events, warnings, logs, errors, kept: None }, writer))
 }

@@ -1,6 +1,8 @@
 //! The binary under test in a project folder of its own, and what it wrote there.
 #![allow(dead_code, reason = "each test file is compiled with it and uses its own part")]
 
+pub mod letters;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -19,6 +19,13 @@ fn house() -> House {
         .with("expense.jsonl", &stages)
         .with("dynamic.jsonl", &sample("documents/standard/dynamic.jsonl"))
         .with("inputs.jsonl", &sample("documents/standard/hooks.jsonl"))
+        .with("generate.ts", &generator("default function", "S001"))
+        .with("expense.ts", &generator("function generate", "S002"))
+}
+
+/// A script with a function that makes a case up.
+fn generator(function: &str, id: &str) -> String {
+    format!("export {function}() {{ return [{{ id: \"{id}\", input: \"Hello, how are you?\" }}]; }}\n")
 }
 
 /// Runs a command of the documents. The name of the program is the only thing that differs.
@@ -43,13 +50,11 @@ fn all(path: &str, expected: &[(i32, &str)]) -> House {
     house
 }
 
-const NO_SCRIPTS: &str = "scripts";
-
 #[test]
 fn sources_of_input() {
     all(
         "documents/multi-turn/sources.sh",
-        &[(0, "SKIPPED"), (0, "Fine, thank you."), (0, "[G003]"), (2, NO_SCRIPTS), (0, "[G003]")],
+        &[(0, "SKIPPED"), (0, "Fine, thank you."), (0, "[G003]"), (0, "[S001]"), (0, "[G003]")],
     );
 }
 
@@ -61,7 +66,7 @@ fn examples_of_several_turns() {
             (0, "[expense-turn3]"),
             (0, "What type of expense would you like to submit?"),
             (0, "[G003]"),
-            (2, NO_SCRIPTS),
+            (0, "[S002]"),
             (0, "[G003]"),
             (0, "nothing is wrong with 3 cases"),
             (0, "SKIPPED"),
@@ -99,7 +104,7 @@ fn examples_of_one_turn() {
     );
 }
 
-/// Functions of scripts are no hooks of this version: their names lead to commands of the project file or nowhere.
+/// Names of hooks lead to functions of scripts or to commands of the project file, or nowhere.
 #[test]
 fn hooks_that_nobody_has_written_are_refused() {
     let house = house();

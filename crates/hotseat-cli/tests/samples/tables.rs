@@ -214,7 +214,7 @@ fn errors() {
             outcome(
                 "checkpoint failed",
                 "failed",
-                json!("checkpoint X failed: nobody is there"),
+                json!("checkpoint X failed: nobody is there (asked 3 times)"),
                 json!("judge_error")
             ),
         ]

@@ -197,6 +197,7 @@ pub(super) fn apply(
             out.event(LlmCallCompleted {
                 turn_id: at.turn.0.clone(),
                 call_no: at.call,
+                input_tokens: (!counted.estimated).then_some(counted.input_tokens),
                 output_tokens: counted.output_tokens,
                 has_tool_use: !reply.tool_calls.is_empty(),
                 stop_reason: reply.stop.as_str().into(),

@@ -78,6 +78,42 @@ fn played(file: &str, text: &str, in_recorded_time: bool) -> Result<Played, Mode
     Ok(if in_recorded_time { played.in_recorded_time() } else { played })
 }
 
+/// What a million tokens of a model cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    /// Tokens of requests.
+    pub input: f64,
+    /// Tokens of replies.
+    pub output: f64,
+    /// Tokens of requests that the provider had in a cache.
+    pub cached_input: f64,
+}
+
+impl Price {
+    fn of(map: &Map<'_>) -> Option<Price> {
+        let number = |key: &str| map.number(key).and_then(serde_json::Number::as_f64);
+        let input = number("input")?;
+        Some(Price {
+            input,
+            output: number("output")?,
+            cached_input: number("cached_input").unwrap_or(input),
+        })
+    }
+}
+
+/// Nobody is paid for tokens.
+fn prices(view: &View<'_>, mistakes: &mut Diagnostics) {
+    let shape = CONNECTOR.shape_of(view.node);
+    let map = shape.and_then(|shape| Map::of(view.node, view.source, shape));
+    let Some(price) = map.as_ref().and_then(|map| map.map("price")) else { return };
+    for key in ["input", "output", "cached_input"] {
+        if price.number(key).and_then(serde_json::Number::as_f64).is_some_and(|number| number < 0.0) {
+            let mistake = Diagnostic::new(format!("`{key}` is a price: 0 or more"));
+            mistakes.push(Diagnostic { place: price.place_of(key), ..mistake });
+        }
+    }
+}
+
 /// Connectors by name, as they are written: variables of the environment are looked up when one is used.
 #[derive(Debug, Clone, Default)]
 pub struct Connectors(BTreeMap<String, Written>);
@@ -104,6 +140,7 @@ impl Connectors {
                 mistakes.push(mistake);
                 continue;
             }
+            prices(&view, mistakes);
             let (source, node, folder) = (view.source.clone(), view.node.clone(), folder.to_path_buf());
             self.0.insert(name.to_owned(), Written { source, node, folder, name: place });
         }
@@ -114,6 +151,18 @@ impl Connectors {
         for (name, written) in &other.0 {
             self.0.entry(name.clone()).or_insert_with(|| written.clone());
         }
+    }
+
+    /// What the tokens of the connectors cost that have a price: by the name of the connector, and by the model that it
+    /// names, as long as that is no variable.
+    pub fn prices(&self) -> impl Iterator<Item = (&str, Option<&str>, Price)> {
+        self.0.iter().filter_map(|(name, written)| {
+            let map = Map::of(&written.node, &written.source, CONNECTOR.shape_of(&written.node)?)?;
+            let has_model = matches!(map.text("type"), Some("openai" | "anthropic"));
+            let model =
+                if has_model { map.text("model").filter(|model| !model.contains("${")) } else { None };
+            Some((name.as_str(), model, Price::of(&map.map("price")?)?))
+        })
     }
 
     /// Where the connector of a name is written.

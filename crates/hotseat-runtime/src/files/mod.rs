@@ -27,7 +27,7 @@ mod workflow;
 
 use hotseat_document::Map;
 
-pub use connectors::{Connector, Connectors};
+pub use connectors::{Connector, Connectors, Price};
 pub use file::{AgentFile, Cast, Options, load};
 pub use shape::{AGENT, CONNECTOR, TASK, WORKFLOW};
 

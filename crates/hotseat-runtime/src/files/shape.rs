@@ -123,6 +123,7 @@ static SCRIPTED: Shape = Shape {
     fields: &[
         Field::required("type", Kind::Choice(&["scripted"]), "What answers."),
         Field::required("script", Kind::NonEmptyText, "The file with the rules."),
+        PRICE,
     ],
 };
 
@@ -138,6 +139,24 @@ static RECORDED: Shape = Shape {
             "Whether answers take as long as they took; otherwise they are there at once.",
         )
         .default("false"),
+        PRICE,
+    ],
+};
+
+const PRICE: Field =
+    Field::optional("price", Kind::Shape(&PRICES), "What its tokens cost; without it nobody knows.");
+
+static PRICES: Shape = Shape {
+    name: "Price",
+    doc: "What a million tokens of a model cost, in any currency, as long as it is the same everywhere.",
+    fields: &[
+        Field::required("input", Kind::Number, "Tokens of requests."),
+        Field::required("output", Kind::Number, "Tokens of replies."),
+        Field::optional(
+            "cached_input",
+            Kind::Number,
+            "Tokens of requests that the provider had in a cache. Default: as `input`.",
+        ),
     ],
 };
 
@@ -188,6 +207,7 @@ static OPENAI: Shape = Shape {
         FIRST_BYTE_TIMEOUT,
         IDLE_TIMEOUT,
         CALL_TIMEOUT,
+        PRICE,
     ],
 };
 
@@ -208,6 +228,7 @@ static ANTHROPIC: Shape = Shape {
         FIRST_BYTE_TIMEOUT,
         IDLE_TIMEOUT,
         CALL_TIMEOUT,
+        PRICE,
     ],
 };
 

@@ -165,7 +165,7 @@ pub struct Failed {
 /// The figures of the model calls that were seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// By model: the size of what it was asked, which is an estimate, and of what it replied.
+    /// By model: the size of what it was asked, an estimate where nobody has counted, and of what it replied.
     pub by_model: BTreeMap<Arc<str>, (u64, u64)>,
 }
 
@@ -214,8 +214,8 @@ pub struct Translator {
 struct Followed {
     speaker: Speaker,
     reply: Reply,
-    /// The model that is being asked.
-    model: Option<Arc<str>>,
+    /// The model that is being asked, and the size of the request as it is estimated.
+    model: Option<(Arc<str>, u64)>,
 }
 
 /// An agent that was asked to join.
@@ -389,7 +389,7 @@ impl Translator {
         match payload {
             Payload::LlmCallStarted(call) => {
                 followed.reply.reach(call.call_no, call.attempt);
-                followed.model = Some(call.model_profile_id.clone());
+                followed.model = Some((call.model_profile_id.clone(), call.input_tokens));
                 let spent = self.spent.by_model.entry(call.model_profile_id.clone()).or_default();
                 spent.0 += call.input_tokens;
                 if followed.speaker == Speaker::Agent {
@@ -399,8 +399,10 @@ impl Translator {
                 }
             }
             Payload::LlmCallCompleted(call) => {
-                if let Some(model) = &followed.model {
-                    self.spent.by_model.entry(model.clone()).or_default().1 += call.output_tokens;
+                if let Some((model, estimate)) = &followed.model {
+                    let spent = self.spent.by_model.entry(model.clone()).or_default();
+                    let counted = call.input_tokens.unwrap_or(*estimate);
+                    *spent = (spent.0.saturating_sub(*estimate) + counted, spent.1 + call.output_tokens);
                 }
                 let message = message_id(&turn, call.call_no);
                 let reply = &mut followed.reply;
@@ -677,6 +679,7 @@ mod tests {
             LlmCallCompleted {
                 turn_id: "c-t1".into(),
                 call_no: 1,
+                input_tokens: None,
                 output_tokens: 1,
                 has_tool_use: false,
                 stop_reason: "end_turn".into(),

@@ -51,23 +51,32 @@ impl Http {
     /// # Errors
     /// When the agent cannot be reached, does not answer before the limits, or answers with an error.
     pub async fn send(&self, outgoing: Outgoing<'_>, limits: Limits) -> Result<Response, TurnError> {
-        let Outgoing { method, url, headers, body, address_key } = outgoing;
+        let (url, address_key) = (outgoing.url, outgoing.address_key);
+        let response = self.exchange(outgoing, limits).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(refused(url, address_key, response, limits).await.into())
+    }
+
+    /// The same, whatever the answer says.
+    ///
+    /// # Errors
+    /// When nobody can be reached, or answers before the limits.
+    pub async fn exchange(&self, outgoing: Outgoing<'_>, limits: Limits) -> Result<Response, TurnError> {
+        let Outgoing { method, url, headers, body, address_key: _ } = outgoing;
         let request = self.client(url)?.request(method, url.clone()).headers(headers);
         let request = match body {
             Some(body) => request.body(body).send(),
             None => request.send(),
         };
         let until = limits.deadline.min(Instant::now() + limits.idle);
-        let response = match timeout_at(until, request).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(unreachable(url, &error).into()),
-            Err(_) if limits.deadline <= Instant::now() => return Err(TurnError::Deadline),
-            Err(_) => return Err(silent(limits.idle).into()),
-        };
-        if response.status().is_success() {
-            return Ok(response);
+        match timeout_at(until, request).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(unreachable(url, &error).into()),
+            Err(_) if limits.deadline <= Instant::now() => Err(TurnError::Deadline),
+            Err(_) => Err(silent(limits.idle).into()),
         }
-        Err(refused(url, address_key, response, limits).await.into())
     }
 
     /// Whether anything answers at an address, with whatever status.

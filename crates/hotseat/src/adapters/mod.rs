@@ -9,6 +9,7 @@ pub mod command;
 pub mod embedded;
 pub mod http;
 pub mod http_agent;
+pub mod in_code;
 pub mod openai;
 pub mod replay;
 pub mod sse;

@@ -5,29 +5,73 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::assertion_shape::{EXPECTED_CALL, TOOL_CALLED_VALUE, TOOL_RESULT_VALUE};
-use super::block::{count, pattern};
+use super::block::{budget, count, pattern};
+use super::criteria;
+use super::judging::judging;
+use super::limits::timeout;
 use super::variables::mistake;
 use crate::checks::{
-    ArgumentMatch, Check, CheckKind, Contains, Equals, Expected, ExpectedCall, JsonPath, JsonSchema, Judged,
-    Path, Reference, Regex, Schema, Scripted, SequenceMatch, ToolCalled, ToolResult, ToolSequence, Type,
-    ValueType,
+    ArgumentMatch, Check, CheckKind, Claims, Contains, Equals, Expected, ExpectedCall, Given, Goal, Grounded,
+    HistoryOrder, InTopic, Intent, JsonPath, JsonSchema, Judged, Judging, Matter, Open, Path, ReachedTopic,
+    Reference, Regex, Schema, Scripted, SequenceMatch, ToolCalled, ToolResult, ToolSequence, TopicHistory,
+    Type, ValueType,
 };
 use hotseat_document::{Diagnostics, Map, Place, View};
 
-/// Reads an assertion that has the shape of its type. None if something is wrong with it, which is said then.
-pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Check> {
+/// Reads an assertion that has the shape of its type: one check, or one for each criterion that it names. None if
+/// something is wrong with it, which is said then.
+pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
     let known = mistakes.len();
-    let (kind, place) = kind(map, mistakes)?;
+    let checks = match map.text("type") {
+        Some("satisfy") => satisfy(map, mistakes),
+        _ => kind(map, mistakes).map(|(kind, place)| Check::new(kind, place)).into_iter().collect(),
+    };
     // A part that is wrong leaves no check behind that could pass without it.
     if mistakes.len() > known {
-        return None;
+        return Vec::new();
     }
-    Some(Check {
-        negated: map.bool("negate").unwrap_or(false),
-        message: map.text("message").map(str::to_string),
-        written: Some(Arc::new(map.to_json())),
-        ..Check::new(kind, place)
-    })
+    let negated = map.bool("negate").unwrap_or(false);
+    if negated && checks.len() > 1 {
+        let wrong = mistake(
+            map.key_place("negate"),
+            "`negate` with several criteria says neither that none of them is satisfied nor that not all are",
+        );
+        mistakes.push(wrong.help("write an assertion for each criterion"));
+        return Vec::new();
+    }
+    let message = map.text("message").map(str::to_string);
+    let written = Arc::new(map.to_json());
+    let common = |check: Check| Check {
+        negated,
+        message: message.clone(),
+        written: Some(check.written.unwrap_or_else(|| written.clone())),
+        ..check
+    };
+    checks.into_iter().map(common).collect()
+}
+
+/// `satisfy`: a check for each criterion.
+fn satisfy(map: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
+    let own = judging(map.get("judge"), mistakes);
+    let Some(criteria) = map.get("criteria") else { return Vec::new() };
+    let several: Vec<View<'_>> = criteria.one_or_many().flat_map(View::one_or_many).collect();
+    let as_written = |view: View<'_>| {
+        // Whichever spelling the key has, reports find one criterion under its main one.
+        let mut written = map.to_json();
+        if let Value::Object(members) = &mut written {
+            ["criterion", "value"].iter().for_each(|alias| drop(members.shift_remove(*alias)));
+            members.insert("criteria".to_string(), view.json());
+        }
+        Arc::new(written)
+    };
+    let mut checks = Vec::new();
+    for view in several {
+        if let Some(mut check) = criteria::used(view, &own, mistakes) {
+            check.written = Some(as_written(view));
+            checks.push(check);
+        }
+    }
+    checks
 }
 
 /// What is asserted, and where the telling part of it is written.
@@ -69,14 +113,65 @@ fn kind(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)>
         "tool_called" => tool_called(map, mistakes)?,
         "tool_result" => tool_result(map, mistakes)?,
         "tool_sequence" => (CheckKind::ToolSequence(tool_sequence(map, mistakes)?), place("calls")),
+        "topic" => {
+            let names = map.get("name")?.one_or_many().filter_map(View::text).map(str::to_string);
+            (CheckKind::InTopic(InTopic { names: names.collect() }), place("name"))
+        }
+        "reached_topic" => {
+            let name = map.text("name")?.to_string();
+            (CheckKind::ReachedTopic(ReachedTopic { name }), place("name"))
+        }
+        "topic_history" => {
+            let names = map.list("value")?.filter_map(View::text).map(str::to_string).collect();
+            let order = match map.text("order") {
+                Some("in_order") => HistoryOrder::InOrder,
+                _ => HistoryOrder::Strict,
+            };
+            (CheckKind::TopicHistory(TopicHistory { names, order }), place("value"))
+        }
+        name @ ("max_tokens" | "max_cost" | "max_tool_calls") => {
+            (CheckKind::Budget(budget(name, map.get("value")?, mistakes)?), place("value"))
+        }
         "agent" => judged(map, mistakes)?,
+        "grounded" => {
+            let matter = Grounded { types: texts(map, "types"), from_tools: texts(map, "from_tools") };
+            asking(Matter::Grounded(matter), map, "types", mistakes)
+        }
+        "claims" => {
+            let absolute = map.bool("absolute") == Some(true);
+            let matter = Claims { forbid: texts(map, "forbid"), absolute };
+            asking(Matter::Claims(matter), map, "forbid", mistakes)
+        }
+        "intent" => {
+            let matter =
+                match (map.text("intent"), map.text("described_as")) {
+                    (name, Some(text)) => Intent { name: name.map(str::to_string), text: text.to_string() },
+                    (Some(name), None) => Intent::named(name),
+                    (None, None) => {
+                        let wrong =
+                            mistake(map.place_of("type"), "`intent` needs the `intent`, or `described_as`");
+                        mistakes.push(wrong.help(
+                            "`intent: gather_requirements`, or `described_as: asks what the user needs`",
+                        ));
+                        return None;
+                    }
+                };
+            let key = if map.has("intent") { "intent" } else { "described_as" };
+            asking(Matter::Intent(matter), map, key, mistakes)
+        }
+        "goal" => {
+            let matter = Goal { text: map.text("goal").map(str::to_string) };
+            let key = if map.has("goal") { "goal" } else { "type" };
+            asking(Matter::Goal(matter), map, key, mistakes)
+        }
         "script" => {
             let options = match map.json("options") {
                 Some(Value::Object(options)) => options,
                 _ => serde_json::Map::new(),
             };
             let function = map.text("use")?.to_string();
-            let check = Scripted { function, expected: map.json("value"), options };
+            let (expected, timeout) = (map.json("value"), timeout(map, mistakes));
+            let check = Scripted { function, expected, options, timeout, given: Given::Answer, text: None };
             (CheckKind::Scripted(check), place("use"))
         }
         _ => return None,
@@ -208,22 +303,33 @@ fn judged(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place
         return None;
     }
     let place = map.place_of("criteria").or_else(|| map.place_of("use")).unwrap_or_else(|| map.place());
-    Some((CheckKind::Judged(Judged { judge, criteria, options }), place))
+    let connector = options.get("connector").and_then(Value::as_str).map(str::to_string);
+    let judging = Judging { judge, connector, ..Judging::default() };
+    Some((CheckKind::Judged(Judged { matter: Matter::Open(Open { criteria, options }), judging }), place))
+}
+
+/// A check that a judge decides.
+fn asking(matter: Matter, map: &Map<'_>, key: &str, mistakes: &mut Diagnostics) -> (CheckKind, Place) {
+    let judging = judging(map.get("judge"), mistakes);
+    let place = map.place_of(key).unwrap_or_else(|| map.place());
+    (CheckKind::Judged(Judged { matter, judging }), place)
+}
+
+/// One text or several.
+fn texts(map: &Map<'_>, key: &str) -> Vec<String> {
+    let view = map.get(key);
+    view.into_iter().flat_map(View::one_or_many).filter_map(View::text).map(str::to_string).collect()
 }
 
 /// A reference to a helper.
 pub(super) fn reference(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Reference> {
-    let wrong = match Reference::parse(view.text()?) {
-        Ok(Reference::Script(_)) => mistake(
-            Some(view.place()),
-            "this refers to a function of a script, and a helper is an agent or a model",
-        )
-        .help("have a function judge with `type: script`, or refer to an agent of the project, `agents:ID`, or to a model, `connectors:NAME`"),
-        Ok(reference) => return Some(reference),
-        Err(words) => mistake(Some(view.place()), words),
-    };
-    mistakes.push(wrong);
-    None
+    match Reference::parse(view.text()?) {
+        Ok(reference) => Some(reference),
+        Err(words) => {
+            mistakes.push(mistake(Some(view.place()), words));
+            None
+        }
+    }
 }
 
 fn tool_sequence(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<ToolSequence> {

@@ -1,6 +1,6 @@
 //! What a typed assertion may be, as data: one shape for each type.
 
-use super::shape::{ASSERT, COUNT};
+use super::shape::{ASSERT, COUNT, CRITERION_OF_ITS_OWN, JUDGE_KIND, MILLISECONDS, TIMES, TOKENS};
 use crate::checks::Type;
 use hotseat_document::{Field, Kind, Shape, Tagged};
 
@@ -18,7 +18,18 @@ pub static ASSERTION: Tagged = Tagged {
         &TOOL_CALLED,
         &TOOL_RESULT,
         &TOOL_SEQUENCE,
+        &TOPIC,
+        &REACHED_TOPIC,
+        &TOPIC_HISTORY,
+        &MAX_TOKENS,
+        &MAX_COST,
+        &MAX_TOOL_CALLS,
         &AGENT,
+        &SATISFY,
+        &GROUNDED,
+        &CLAIMS,
+        &INTENT,
+        &GOAL,
         &SCRIPT,
     ],
     untagged: Some(&ASSERT),
@@ -48,6 +59,30 @@ macro_rules! assertion {
 
 const OPTIONS: Field =
     Field::optional("options", Kind::JsonMap, "What the other side is told: `metadata`, `connector`.");
+
+assertion!(
+    MAX_TOKENS,
+    "MaxTokens",
+    "max_tokens",
+    "The turn, or the whole conversation, spends no more tokens than this, as agent and models report them. Where nobody does, that is an error of its own.",
+    [Field::required("value", TOKENS, "The most that is allowed.")]
+);
+
+assertion!(
+    MAX_COST,
+    "MaxCost",
+    "max_cost",
+    "The turn, or the whole conversation, costs no more than this, by the prices of the project's connectors. Where nobody knows, that is an error of its own.",
+    [Field::required("value", Kind::Number, "The most that is allowed.")]
+);
+
+assertion!(
+    MAX_TOOL_CALLS,
+    "MaxToolCalls",
+    "max_tool_calls",
+    "In the turn, or the whole conversation, tools are called no more often than this.",
+    [Field::required("value", TIMES, "The most that is allowed.")]
+);
 
 assertion!(
     CONTAINS,
@@ -242,6 +277,41 @@ pub static EXPECTED_CALL: Shape = Shape {
     ],
 };
 
+const TOPIC_NAMES: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]);
+
+assertion!(
+    TOPIC,
+    "TopicIs",
+    "topic",
+    "The turn belongs to a topic; of a conversation the last turn does.",
+    [Field::required("name", TOPIC_NAMES, "The topic, or several of which one is enough.")
+        .aliases(&["value"])]
+);
+
+assertion!(
+    REACHED_TOPIC,
+    "ReachedTopic",
+    "reached_topic",
+    "Some turn so far belongs to a topic.",
+    [Field::required("name", Kind::NonEmptyText, "The topic.").aliases(&["value"])]
+);
+
+assertion!(
+    TOPIC_HISTORY,
+    "TopicHistory",
+    "topic_history",
+    "The topics that the conversation has visited so far. One that was come back to stands there again.",
+    [
+        Field::required("value", Kind::NonEmptyList(&Kind::NonEmptyText), "The topics.").aliases(&["names"]),
+        Field::optional(
+            "order",
+            Kind::Choice(&["strict", "in_order"]),
+            "`strict`: just these. `in_order`: all of these, perhaps others between them.",
+        )
+        .default("strict"),
+    ]
+);
+
 assertion!(
     AGENT,
     "Agent",
@@ -251,7 +321,7 @@ assertion!(
         Field::optional(
             "use",
             Kind::NonEmptyText,
-            "The judge: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt. Default: `judge` of the project file.",
+            "The judge: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the built-in prompt. Default: `judge` of the project file.",
         ),
         Field::optional(
             "criteria",
@@ -260,6 +330,107 @@ assertion!(
         )
         .aliases(&["value"]),
         OPTIONS,
+    ]
+);
+
+const JUDGED_BY: Field =
+    Field::optional("judge", JUDGE_KIND, "Who judges, or who and how. Default: as for the case.");
+
+const ONE_OR_MANY_TEXTS: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]);
+
+/// What `satisfy` may name: a criterion, a sentence, a function, a criterion that is written out.
+static CRITERIA_ENTRY: Kind = Kind::OneOf(&[
+    Kind::NonEmptyText,
+    Kind::Shape(&CRITERION_OF_ITS_OWN),
+    Kind::NonEmptyList(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&CRITERION_OF_ITS_OWN)])),
+]);
+
+assertion!(
+    SATISFY,
+    "Satisfy",
+    "satisfy",
+    "What the agent says satisfies criteria: in the turn, or in all turns of the conversation together. Each criterion is judged by itself, and has a result of its own.",
+    [
+        Field::required(
+            "criteria",
+            Kind::OneOf(&[
+                Kind::NonEmptyText,
+                Kind::Shape(&CRITERION_OF_ITS_OWN),
+                Kind::NonEmptyList(&CRITERIA_ENTRY),
+            ]),
+            "The criteria. A text that looks like a name (letters, digits and `_`, perhaps a `?` or `!` at its end) is one of `criteria`; a text that begins with `scripts:` is a function that is given the turn; any other text is judged as it is.",
+        )
+        .aliases(&["criterion", "value"]),
+        JUDGED_BY,
+    ]
+);
+
+assertion!(
+    GROUNDED,
+    "Grounded",
+    "grounded",
+    "What the agent claims is grounded in what its tools returned, in the same turn or an earlier one. A judge decides.",
+    [
+        Field::required("types", ONE_OR_MANY_TEXTS, "The kinds of claims: `prices`, `opening_hours`.")
+            .aliases(&["value"]),
+        Field::optional(
+            "from_tools",
+            ONE_OR_MANY_TEXTS,
+            "Only results of these tools count, and no other calls are shown to the judge. Default: all.",
+        ),
+        JUDGED_BY,
+    ]
+);
+
+assertion!(
+    CLAIMS,
+    "Claims",
+    "claims",
+    "The agent makes no claims of some kinds, unless they are grounded in what a tool returned. A judge decides.",
+    [
+        Field::required("forbid", ONE_OR_MANY_TEXTS, "The kinds of claims that are forbidden.")
+            .aliases(&["value"]),
+        Field::optional("absolute", Kind::Bool, "Whether they are forbidden even if they are grounded.")
+            .default("false"),
+        JUDGED_BY,
+    ]
+);
+
+assertion!(
+    INTENT,
+    "Intent",
+    "intent",
+    "What the agent is after with what it says and does. A judge decides.",
+    [
+        Field::optional(
+            "intent",
+            Kind::NonEmptyText,
+            "The intent: words, or a name that says what it is, as `gather_requirements`.",
+        )
+        .aliases(&["name", "value"]),
+        Field::optional(
+            "described_as",
+            Kind::NonEmptyText,
+            "What the intent is, where its name does not say it."
+        )
+        .aliases(&["description"]),
+        JUDGED_BY,
+    ]
+);
+
+assertion!(
+    GOAL,
+    "Goal",
+    "goal",
+    "The user has achieved a goal by the end of what is looked at. A judge decides.",
+    [
+        Field::optional(
+            "goal",
+            Kind::NonEmptyText,
+            "The goal. Default: the one that the case states for its simulated user.",
+        )
+        .aliases(&["value"]),
+        JUDGED_BY,
     ]
 );
 
@@ -277,5 +448,11 @@ assertion!(
         .aliases(&["script"]),
         Field::optional("value", Kind::Json, "What the function is told to expect.").aliases(&["expected"]),
         Field::optional("options", Kind::JsonMap, "What else the function is told: `metadata`."),
+        Field::optional(
+            "timeout_ms",
+            MILLISECONDS,
+            "How long the function may take, all that it waits for included. Default: `timeout_ms` under `scripts` of the project file, else 10 s.",
+        ),
+        Field::optional("timeout", Kind::NonEmptyText, "The same as a duration: `30s`."),
     ]
 );

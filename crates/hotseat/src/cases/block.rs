@@ -2,15 +2,16 @@
 //! is inherited.
 
 use crate::checks::{
-    After, ArgumentPatterns, ArgumentsNever, CallFilter, CallForbidden, Check, CheckKind, Count, Idle,
-    MaxDuration, MaxIdle, NoTextBesideCalls, Pattern, ResultNever, Strength, Text, TextMatch, ToolCount,
+    After, ArgumentPatterns, ArgumentsNever, Budget, CallFilter, CallForbidden, Check, CheckKind, Count,
+    Idle, MaxDuration, MaxIdle, NoTextBesideCalls, Pattern, ResultNever, Strength, Text, TextMatch,
+    ToolCount,
 };
-use hotseat_document::{Diagnostic, Diagnostics, Map, Place, View};
+use hotseat_document::{Diagnostic, Diagnostics, Map, Node, Place, Source, View, check};
 
 use super::assertion;
 use super::assertion_shape::ASSERTION;
 use super::limits::millis;
-use super::shape::ASSERT;
+use super::shape::{ASSERT, OWN_ASSERT_KIND};
 use super::variables::mistake;
 
 /// The checks of one level: target, case or turn.
@@ -18,6 +19,7 @@ use super::variables::mistake;
 pub struct Block {
     tools: Part<Vec<Check>>,
     timing: Part<Timing>,
+    budget: Part<Budgets>,
     text: Part<Vec<Check>>,
     typed: Part<Vec<Check>>,
 }
@@ -42,6 +44,29 @@ struct Timing {
     idle: Option<Check>,
 }
 
+/// The checks that a program asks for: typed assertions, or a list of them, as case files have them. They have no places.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn typed_assertions(written: serde_json::Value) -> Result<Vec<Check>, Diagnostics> {
+    let (node, source) = (Node::from(written), Source::new("the test", "", 1));
+    let mut mistakes = Diagnostics::new();
+    check(&node, &OWN_ASSERT_KIND, &source, &mut mistakes);
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let checks = Block::read(Some(View::new(&node, &source)), &mut mistakes).checks();
+    if mistakes.is_empty() { Ok(checks) } else { Err(mistakes) }
+}
+
+/// Limits on what is spent: each replaces the one of the level above.
+#[derive(Debug, Clone, Default)]
+struct Budgets {
+    tokens: Option<Check>,
+    cost: Option<Check>,
+    calls: Option<Check>,
+}
+
 impl Block {
     /// Reads what has the right shape: `false`, a block, a typed assertion, or a list of these. `None` says nothing.
     pub fn read(view: Option<View<'_>>, mistakes: &mut Diagnostics) -> Block {
@@ -50,6 +75,7 @@ impl Block {
             return Block {
                 tools: Part::Cleared,
                 timing: Part::Cleared,
+                budget: Part::Cleared,
                 text: Part::Cleared,
                 typed: Part::Cleared,
             };
@@ -76,11 +102,12 @@ impl Block {
         let block = Block {
             tools: Part::read(map, "tools", |map| tools(map, mistakes)),
             timing: Part::read(map, "timing", timing),
+            budget: Part::read(map, "budget", |map| budgets(map, mistakes)),
             text: Part::read(map, "text", |map| text(map, mistakes)),
             typed: Part::Inherited,
         };
         // An empty mapping asserts nothing and says so; `tools: {}` looks as if it did.
-        for key in ["tools", "timing", "text"] {
+        for key in ["tools", "timing", "budget", "text"] {
             if map.map(key).is_some_and(|part| part.is_empty()) {
                 mistakes.push(mistake(map.place_of(key), format!("`{key}` asserts nothing")));
             }
@@ -95,6 +122,7 @@ impl Block {
         Block {
             tools: self.tools.over(&inherited.tools, joined),
             timing: self.timing.over(&inherited.timing, Timing::over),
+            budget: self.budget.over(&inherited.budget, Budgets::over),
             text: self.text.over(&inherited.text, joined),
             typed: self.typed.over(&inherited.typed, joined),
         }
@@ -108,6 +136,9 @@ impl Block {
         }
         if let Part::Added(Timing { duration, gap, idle }) = &self.timing {
             checks.extend([duration, gap, idle].into_iter().flatten().cloned());
+        }
+        if let Part::Added(Budgets { tokens, cost, calls }) = &self.budget {
+            checks.extend([tokens, cost, calls].into_iter().flatten().cloned());
         }
         for part in [&self.text, &self.typed] {
             if let Part::Added(part) = part {
@@ -151,6 +182,40 @@ impl Timing {
             idle: self.idle.clone().or_else(|| inherited.idle.clone()),
         }
     }
+}
+
+impl Budgets {
+    fn over(&self, inherited: &Budgets) -> Budgets {
+        Budgets {
+            tokens: self.tokens.clone().or_else(|| inherited.tokens.clone()),
+            cost: self.cost.clone().or_else(|| inherited.cost.clone()),
+            calls: self.calls.clone().or_else(|| inherited.calls.clone()),
+        }
+    }
+}
+
+fn budgets(map: &Map<'_>, mistakes: &mut Diagnostics) -> Budgets {
+    let mut limit = |key: &str| {
+        let value = map.get(key)?;
+        Some(Check::new(CheckKind::Budget(budget(key, value, mistakes)?), value.place()))
+    };
+    Budgets { tokens: limit("max_tokens"), cost: limit("max_cost"), calls: limit("max_tool_calls") }
+}
+
+/// One limit on what is spent, by its name.
+pub(super) fn budget(name: &str, value: View<'_>, mistakes: &mut Diagnostics) -> Option<Budget> {
+    let whole = || value.integer().and_then(|number| u64::try_from(number).ok());
+    Some(match name {
+        "max_tokens" => Budget::Tokens(whole()?),
+        "max_tool_calls" => Budget::ToolCalls(whole()?),
+        _ => {
+            let limit = value.number()?.as_f64()?;
+            if limit < 0.0 {
+                mistakes.push(mistake(Some(value.place()), "nothing costs less than 0"));
+            }
+            Budget::Cost(limit)
+        }
+    })
 }
 
 fn timing(map: &Map<'_>) -> Timing {

@@ -1,25 +1,33 @@
 //! A case, decoded.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::block::{Block, pattern};
+use super::brief::Brief;
 use super::checkpoints::{Checkpoint, checkpoints};
 use super::content::{attachments, messages, parts};
+use super::criteria::Vocabulary;
 use super::hook::{self, Hook, NamedHook};
+use super::judging::judging;
 use super::limits::timeout;
 use super::partners::{self, Interactive, Simulator};
+use super::reliability::{Declared, reliability};
+use super::scenarios::{Scenario, names, scenarios};
 use super::script::{client_tools, interrupt_answers};
 use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
-use super::suite::Decoding;
+use super::shared::Shared;
+use super::suite::{Decoding, With};
+use super::topics::{Topics, graph, topics};
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
 use crate::session::{
-    ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Role, Signs, media, merged,
+    Body, ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Redactor, Role, Signs, media,
+    merged,
 };
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
@@ -40,6 +48,8 @@ pub struct Case {
     pub timeout: Option<Duration>,
     /// How often it is tried again when it fails, if it says so.
     pub retries: Option<usize>,
+    /// How reliable the agent has to be in it.
+    pub reliability: Declared,
     /// The hook of the project that runs before everything else.
     pub before: Option<NamedHook>,
     /// The hook of the project that runs when all is over, whatever it came to.
@@ -62,6 +72,10 @@ pub struct Case {
     pub unwritten: Turn,
     /// Its simulated user, if it has one.
     pub simulator: Option<Simulator>,
+    /// The topics of its conversation, where they are followed.
+    pub topics: Option<Arc<Topics>>,
+    /// The scenario that it is held with, where there is one.
+    pub scenario: Option<Arc<Scenario>>,
     /// The person who is asked, if one is.
     pub interactive: Option<Interactive>,
     /// Whether a simulated user goes on until its checkpoints are reached, whether the agent waits or not.
@@ -76,10 +90,14 @@ pub struct Case {
     pub signs: Signs,
     /// Whether the conversation goes on after a turn whose checks do not hold.
     pub continue_on_failure: bool,
+    /// What drives its session, where it is a program and has no turns.
+    pub body: Option<Arc<dyn Body>>,
     /// What is asserted of the whole conversation, with what the target asserts.
     pub checks: Vec<Check>,
     /// What is asserted under `final_assertions`.
     pub final_checks: Vec<Check>,
+    /// What assertions take from around them; those above have taken it.
+    pub vocabulary: Arc<Vocabulary>,
     document: Arc<Document>,
 }
 
@@ -173,6 +191,9 @@ struct Document {
     source: Arc<Source>,
     parse: Parse,
     inherited: Inherited,
+    shared: Arc<Shared>,
+    folders: Arc<[PathBuf]>,
+    scenario: Option<Arc<Scenario>>,
 }
 
 /// How a document becomes a tree.
@@ -194,25 +215,111 @@ impl Case {
     pub fn every_check(&self) -> impl Iterator<Item = &Check> {
         let of_turns = self.turns.iter().flat_map(|turn| &turn.checks);
         let of_checkpoints = self.checkpoints.iter().flat_map(|checkpoint| &checkpoint.checks);
-        self.checks.iter().chain(&self.final_checks).chain(of_turns).chain(of_checkpoints)
+        let of_topics = self.topics.iter().flat_map(|topics| topics.every_check());
+        let of_brief = self.brief().into_iter().flat_map(|brief| &brief.stop_when);
+        let of_turns = of_turns.chain(&self.unwritten.checks);
+        let of_case = self.checks.iter().chain(&self.final_checks);
+        of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
     }
 
-    /// Decodes a case from a document. Variables that only its hooks can give stay as they are written.
+    /// What it has in common with other cases.
+    pub fn shared(&self) -> &Shared {
+        &self.document.shared
+    }
+
+    /// What its simulated user is told, where it goes on until there is nothing more to say.
+    pub fn brief(&self) -> Option<&Arc<Brief>> {
+        self.simulator.as_ref().and_then(|simulator| simulator.brief.as_ref())
+    }
+
+    /// Every check, to be changed: also those of turns that are not written.
+    fn every_check_mut(&mut self) -> impl Iterator<Item = &mut Check> {
+        let turns = self.turns.iter_mut().chain([&mut self.unwritten]);
+        let of_turns = turns.flat_map(|turn| &mut turn.checks);
+        let of_checkpoints = self.checkpoints.iter_mut().flat_map(|checkpoint| &mut checkpoint.checks);
+        let topics = self.topics.iter_mut().flat_map(|topics| &mut Arc::make_mut(topics).topics);
+        let of_topics = topics.flat_map(|topic| {
+            let topic = Arc::make_mut(topic);
+            topic.checks.iter_mut().chain(&mut topic.turn_checks)
+        });
+        let brief = self.simulator.as_mut().and_then(|simulator| simulator.brief.as_mut());
+        let of_brief = brief.into_iter().flat_map(|brief| &mut Arc::make_mut(brief).stop_when);
+        let of_case = self.checks.iter_mut().chain(&mut self.final_checks);
+        of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
+    }
+
+    /// Has every check take from around it what it refers to. What is wrong with one that stands for several turns is
+    /// said once.
+    fn fill_in(&mut self, mistakes: &mut Diagnostics) {
+        let vocabulary = self.vocabulary.clone();
+        let mut said: Vec<Place> = Vec::new();
+        for check in self.every_check_mut() {
+            if let Err(wrong) = vocabulary.fill_in(check)
+                && !said.contains(&check.place)
+            {
+                said.push(check.place.clone());
+                mistakes.push(wrong);
+            }
+        }
+    }
+
+    /// Decodes a document of one case that names no file. Variables that only hooks can give stay as they are written.
     ///
     /// # Errors
     /// Every mistake of the document.
     pub fn read(source: &Arc<Source>, parse: Parse, decoding: Decoding<'_>) -> Result<Case, Diagnostics> {
-        let Decoding { inherited, environment, redactor } = decoding;
-        let node = parse(source)?;
+        let with = With { decoding, shared: decoding.shared, folders: &Arc::from([]) };
+        Case::decode(source, parse(source)?, parse, with, None)
+    }
+
+    /// Decodes a document: a case, or one for each of its scenarios; or every mistake.
+    pub fn read_all(source: &Arc<Source>, parse: Parse, with: With<'_>) -> Vec<Result<Case, Diagnostics>> {
+        let node = match parse(source) {
+            Ok(node) => node,
+            Err(mistakes) => return vec![Err(mistakes)],
+        };
+        match scenarios(&node, source, with.folders) {
+            None => vec![Case::decode(source, node, parse, with, None)],
+            Some(Err(mistakes)) => vec![Err(mistakes)],
+            Some(Ok(all)) => all
+                .into_iter()
+                .map(|scenario| Case::decode(source, node.clone(), parse, with, Some(scenario)))
+                .collect(),
+        }
+    }
+
+    fn decode(
+        source: &Arc<Source>,
+        mut node: Node,
+        parse: Parse,
+        with: With<'_>,
+        scenario: Option<Arc<Scenario>>,
+    ) -> Result<Case, Diagnostics> {
+        let Decoding { inherited, environment, redactor, .. } = with.decoding;
         let mut mistakes = Diagnostics::new();
+        if let Some(scenario) = &scenario {
+            scenario.fill(&mut node, source, redactor, &mut mistakes);
+        }
         check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
+        if let Some(head) = node.get("suite") {
+            let message =
+                "`suite` is no key of a case: it is the head of a suite, a first document of its own";
+            mistakes.push(Diagnostic::new(message).at(head.place(source)));
+        }
         if let Some(mistake) = without_name(&node, source) {
             mistakes.push(mistake);
         }
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let document = Arc::new(Document { source: source.clone(), parse, inherited: inherited.clone() });
+        let document = Arc::new(Document {
+            source: source.clone(),
+            parse,
+            inherited: inherited.clone(),
+            shared: with.shared.clone(),
+            folders: with.folders.clone(),
+            scenario,
+        });
         let hooks = hooks(&node, source).count();
         let is_given = hooks > 0 || node.get("before").is_some();
         let given = BTreeMap::new();
@@ -234,7 +341,18 @@ impl Case {
         if !self.has_hooks() {
             return Ok(self.clone());
         }
-        decode(&self.document, &self.document.node(), variables).map(Arc::new)
+        let case = decode(&self.document, &self.document.node(), variables)?;
+        Ok(Arc::new(match &self.body {
+            Some(body) => case.driven_by(body.clone(), self.place.clone()),
+            None => case,
+        }))
+    }
+
+    /// The case with a body that stands at this place.
+    #[must_use]
+    pub fn driven_by(self, body: Arc<dyn Body>, place: Place) -> Case {
+        let unwritten = Turn { place: place.clone(), ..self.unwritten };
+        Case { body: Some(body), place, unwritten, ..self }
     }
 
     /// The case with the files that are attached read; from the first of these folders that has them.
@@ -263,6 +381,11 @@ impl Case {
         self.document.node().to_json()
     }
 
+    /// What it was read from, and how.
+    pub fn written(&self) -> (&Arc<Source>, Parse) {
+        (&self.document.source, self.document.parse)
+    }
+
     /// One of its hooks with its variables filled in.
     ///
     /// # Errors
@@ -281,7 +404,18 @@ impl Case {
 
 impl Document {
     fn node(&self) -> Node {
-        (self.parse)(&self.source).expect("the same text was parsed before")
+        let mut node = (self.parse)(&self.source).expect("the same text was parsed before");
+        if let Some(scenario) = &self.scenario {
+            scenario.fill(&mut node, &self.source, &Redactor::default(), &mut Diagnostics::new());
+        }
+        node
+    }
+
+    /// What the case is called, as it is written.
+    fn written_name(&self) -> String {
+        let node = (self.parse)(&self.source).ok();
+        let name = ["name", "id"].iter().find_map(|key| node.as_ref()?.get(key).map(Node::to_json));
+        name.and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
     }
 }
 
@@ -294,7 +428,7 @@ fn decode(document: &Arc<Document>, whole: &Node, variables: Variables<'_>) -> R
     let source = &document.source;
     let mut mistakes = Diagnostics::new();
     // Hooks have variables of their own; everything else is filled in at once.
-    let filled = source.text.contains("${").then(|| {
+    let filled = (source.text.contains("${") || document.scenario.is_some()).then(|| {
         let mut node = whole.clone();
         if let hotseat_document::Value::Map(entries) = &mut node.value {
             for entry in entries.iter_mut().filter(|entry| entry.key.text != "hooks") {
@@ -309,6 +443,10 @@ fn decode(document: &Arc<Document>, whole: &Node, variables: Variables<'_>) -> R
     let map = Map::of(node, source, &CASE).expect("the shape was checked");
     let mut found = Diagnostics::new();
     let case = read(document, &map, variables, &mut found);
+    if found.is_empty() {
+        found.extend(Topics::unknown(case.topics.as_deref(), case.every_check()));
+        found.extend(case.brief().iter().flat_map(|brief| brief.unknown_topics(case.topics.as_deref())));
+    }
     // What is wrong with a text that holds a variable is judged when the variable is known.
     let is_open =
         |mistake: &Diagnostic| mistake.place.as_ref().is_some_and(|place| place.text().contains("${"));
@@ -328,11 +466,21 @@ fn read(
     // These are shown wherever the case is; what hooks give is not in them yet.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
     let (id, name) = (map.text("id"), map.text("name"));
+    let called = document.scenario.as_ref().map(|scenario| {
+        let written = document.written_name();
+        names(name.or(id).unwrap_or_default(), id, &written, scenario)
+    });
+    let (id, name) = match &called {
+        Some((name, id)) => (Some(id.as_str()), Some(name.as_str())),
+        None => (id, name),
+    };
     let options = options(map, None, mistakes);
     let (mut opening, turns) = inputs(map, &every_turn, options.as_ref(), mistakes);
     // As it is written it stands in reports only.
     opening.input = opening.input.map(|input| variables.redactor.json(input));
     let (simulator, told_max) = partners::simulator(map, mistakes);
+    let topics = followed(document, map, mistakes);
+    let simulator = briefed(document, map, mistakes).or(simulator);
     let interactive = partners::interactive(map, mistakes);
     let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);
     if let Some(max) = max_turns.filter(|max| turns.len() > *max) {
@@ -349,7 +497,8 @@ fn read(
     let mut checks = Block::read(map.get("assert"), mistakes).over(&inherited.case).checks();
     checks.extend(Block::read(map.get("evaluate"), mistakes).soft_checks());
     checks.extend(expected(map));
-    Case {
+    let vocabulary = vocabulary(map, simulator.as_ref(), &document.shared.vocabulary, mistakes);
+    let mut case = Case {
         id: shown(id.or(name).unwrap_or_default()),
         place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
         name: shown(name.or(id).unwrap_or_default()),
@@ -361,6 +510,7 @@ fn read(
         },
         timeout: timeout(map, mistakes),
         retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
+        reliability: reliability(map, mistakes),
         before: hook::named(map, "before"),
         after: hook::named(map, "after"),
         hooks: map.list("hooks").into_iter().flatten().count(),
@@ -383,6 +533,8 @@ fn read(
         unwritten: Turn::saying(Vec::new(), options, map.place(), &every_turn),
         is_dynamic: simulator.is_some() && map.has("checkpoints"),
         simulator,
+        topics,
+        scenario: document.scenario.as_ref().map(|scenario| scenario.shown(variables.redactor)),
         interactive,
         max_turns,
         on_complete: match map.text("on_complete") {
@@ -399,10 +551,72 @@ fn read(
             None if expects_more => OnMissingInput::Skip,
             None => OnMissingInput::End,
         },
+        body: None,
         checks,
         final_checks: Block::read(map.get("final_assertions"), mistakes).checks(),
+        vocabulary,
         document: document.clone(),
+    };
+    case.fill_in(mistakes);
+    case
+}
+
+/// What assertions take from around them, with what the case says of it.
+fn vocabulary(
+    map: &Map<'_>,
+    simulator: Option<&Simulator>,
+    above: &Arc<Vocabulary>,
+    mistakes: &mut Diagnostics,
+) -> Arc<Vocabulary> {
+    let told =
+        |simulator: &Simulator| Some(simulator.options.get("metadata")?.get("goal")?.as_str()?.to_string());
+    let briefed = |simulator: &Simulator| simulator.brief.as_ref()?.goal.clone();
+    let goal = simulator.and_then(|simulator| briefed(simulator).or_else(|| told(simulator)));
+    if goal.is_none() && !map.has("criteria") && !map.has("judge") {
+        return above.clone();
     }
+    let vocabulary = above.with_criteria(map.get("criteria"), mistakes);
+    let vocabulary = vocabulary.with_judging(judging(map.get("judge"), mistakes));
+    Arc::new(vocabulary.with_goal(goal))
+}
+
+/// The topics of a case and its graph, where it has one.
+fn followed(document: &Document, map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Arc<Topics>> {
+    let shared = &document.shared;
+    let known = topics(map.get("topics"), &shared.topics, mistakes);
+    let Some(view) = map.get("graph").or_else(|| shared.graph()) else {
+        if let Some(place) = map.key_place("topics") {
+            let wrong = mistake(Some(place), "these topics are followed by nobody: there is no `graph`");
+            mistakes.push(wrong.help("write a `graph` that says which topics may follow which"));
+        }
+        return None;
+    };
+    let topics = graph(view, &known, mistakes)?;
+    Some(Arc::new(Topics {
+        asks_judge: map.text("classify_topics") != Some("triggers"),
+        always_decided: map.text("decide_topics") == Some("always"),
+        ..topics
+    }))
+}
+
+/// The simulated user that goes on until there is nothing more to say.
+fn briefed(document: &Document, map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Simulator> {
+    let view = map.get("simulate")?;
+    let place = map.key_place("simulate").unwrap_or_else(|| view.place());
+    if map.has("simulator") {
+        let wrong =
+            mistake(map.key_place("simulator"), "`simulate` and `simulator` both say who the user is");
+        mistakes.push(wrong.help("leave one of them out: `simulate` has `use`, too"));
+    }
+    let mut brief = Brief::read_own(view, &document.shared.simulate, mistakes)?;
+    brief.max_turns =
+        brief.max_turns.or_else(|| map.integer("max_turns").and_then(|n| usize::try_from(n).ok()));
+    if let Some(template) = &mut brief.template
+        && let Err(words) = template.load(&document.folders)
+    {
+        mistakes.push(mistake(Some(template.place.clone()), words));
+    }
+    Some(brief.simulator(place))
 }
 
 /// What shows that the agent waits; what is not written holds as it is above.
@@ -519,7 +733,7 @@ fn in_order(mistakes: Diagnostics) -> Diagnostics {
     ordered
 }
 
-fn turn(
+pub(super) fn turn(
     map: &Map<'_>,
     inherited: &Block,
     case_options: Option<&Options>,

@@ -6,25 +6,44 @@
 mod assertion;
 mod assertion_shape;
 mod block;
+mod brief;
 mod case;
 mod checkpoints;
 mod content;
+mod criteria;
 mod hook;
+mod judging;
 mod limits;
 mod partners;
+mod reliability;
+mod said;
+mod scenarios;
 mod script;
 pub mod shape;
+mod shared;
 mod suite;
+pub(crate) mod topic_shape;
+mod topics;
 mod variables;
 
-pub use block::Block;
+pub use block::{Block, typed_assertions};
+pub use brief::{Brief, Character, MOST_INPUTS, Notes, Template};
 pub use case::{
     Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Parse, Turn, signs,
 };
 pub use checkpoints::Checkpoint;
+pub use content::messages_in;
+pub use criteria::{Vocabulary, satisfies};
 pub use hook::{Hook, NamedHook};
+pub use judging::judging;
 pub use limits::millis;
 pub use partners::{Interactive, Simulator, Style};
+pub use reliability::{Declared, Reliability, reliability};
+pub use said::{assertions_in, brief_in, topics_in, turn_in};
+pub use scenarios::{Scenario, scenario_set, stable_id};
 pub use script::{client_tools, interrupt_answers};
-pub use suite::{Decoding, Suite};
+pub use shared::Shared;
+pub use suite::{Decoding, Suite, With, is_program, parse_as};
+pub use topic_shape::{SHARED, SIMULATE, USER};
+pub use topics::{Topic, Topics, Trigger, graph, topics};
 pub use variables::{Environment, Variables, interpolate, literal, references};

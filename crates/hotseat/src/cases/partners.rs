@@ -1,10 +1,12 @@
 //! Who goes on with a conversation when its turns are over, as people write it: a simulated user, a person.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map as Members, Value};
 
 use super::assertion::reference;
+use super::brief::Brief;
 use super::limits::duration;
 use super::shape::{INTERACTIVE, SIMULATOR};
 use super::variables::mistake;
@@ -26,6 +28,8 @@ pub struct Simulator {
     pub style: Style,
     /// Where it is written.
     pub place: Place,
+    /// What it is told of who it is and what it wants, where it goes on until there is nothing more to say.
+    pub brief: Option<Arc<Brief>>,
 }
 
 /// How a simulated user is told of the conversation.
@@ -82,7 +86,7 @@ pub(super) fn simulator(case: &Map<'_>, mistakes: &mut Diagnostics) -> (Option<S
         Some("transcript") => Style::Transcript,
         _ => Style::Message,
     };
-    (Some(Simulator { reference, options, style, place }), max_turns)
+    (Some(Simulator { reference, options, style, place, brief: None }), max_turns)
 }
 
 /// Reads whether a person answers.

@@ -1,15 +1,20 @@
 //! What may be written in a case file, as data: validation, JSON Schema and reference page come from here.
 
 use super::assertion_shape::ASSERTION;
+use super::scenarios::SCENARIO_SET;
+use super::topic_shape::{GRAPH_FIELD, SHARED, SIMULATE, TOPICS_FIELD};
 use crate::session::Role;
 use hotseat_document::{Field, Kind, Shape, Tagged};
 
-const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
-const TIMES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
+pub(super) const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
+pub(super) const TIMES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
+pub(super) const TOKENS: Kind = Kind::Integer { min: 0, max: 1_000_000_000_000 };
 const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
 const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
 const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
 
+/// `reliability` of a case or of the project file.
+pub const RELIABILITY_KIND: Kind = Kind::OneOf(&[Kind::False, Kind::Shape(&RELIABILITY)]);
 /// How often a case may be tried again.
 pub const RETRIES: Kind = Kind::Integer { min: 0, max: 100 };
 
@@ -55,6 +60,11 @@ pub static CASE: Shape = Shape {
             "retries",
             RETRIES,
             "How often the whole conversation is held again when the case fails. Default: the project's.",
+        ),
+        Field::optional(
+            "reliability",
+            RELIABILITY_KIND,
+            "How often the case has to pass: it is run until that is shown or refuted. `false`: whatever the project declares. Default: the project's.",
         ),
         Field::optional(
             "hooks",
@@ -128,6 +138,30 @@ pub static CASE: Shape = Shape {
             "A simulated user, who begins where no turn is written, and goes on when the turns are over: with `checkpoints` until these are reached, otherwise as long as the agent waits for an input.",
         ),
         Field::optional(
+            "scenarios",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::JsonMap), Kind::Shape(&SCENARIO_SET)]),
+            "Scenarios: the case is held once with each of them, and `${scenario.NAME}` stands for what it says. A file, or a list.",
+        ),
+        Field::optional(
+            "simulate",
+            Kind::Shape(&SIMULATE),
+            "A simulated user with a goal, who goes on when the turns are over, until there is nothing more to say. Instead of `simulator`.",
+        ),
+        TOPICS_FIELD,
+        GRAPH_FIELD,
+        Field::optional(
+            "classify_topics",
+            Kind::Choice(&["judge", "triggers"]),
+            "Who says to which topic a turn belongs where no trigger does: a judge; or nobody, and the conversation stays in its topic.",
+        )
+        .default("judge"),
+        Field::optional(
+            "decide_topics",
+            Kind::Choice(&["simulated", "always"]),
+            "In which conversations that is decided which topics assert: in those with a simulated user, or in all.",
+        )
+        .default("simulated"),
+        Field::optional(
             "interactive",
             Kind::Shape(&INTERACTIVE),
             "A person, asked when the turns are over and the agent waits, where no user is simulated.",
@@ -136,6 +170,16 @@ pub static CASE: Shape = Shape {
             "on_missing_input",
             Kind::Choice(&["skip", "fail", "end"]),
             "What happens when the turns are over and the agent waits: the case is skipped, fails, or is judged as it is. Default: `skip` with `type: multi_turn`, `simulator` or `interactive`, otherwise `end`.",
+        ),
+        Field::optional(
+            "criteria",
+            CRITERIA_KIND,
+            "Criteria by name, for `satisfy`, beside those of the suite and the project; the same name replaces.",
+        ),
+        Field::optional(
+            "judge",
+            JUDGE_KIND,
+            "Who judges in this case, or who and how. Default: as for the suite, then the project.",
         ),
         Field::optional("awaiting", Kind::Shape(&AWAITING), "What shows that the agent waits, where it does not say so itself. Default: as for the agent."),
         Field::optional(
@@ -181,6 +225,31 @@ pub static CASE: Shape = Shape {
             "forwardedProps",
             Kind::JsonMap,
             "What is forwarded to the agent. Default: the target's.",
+        ),
+        Field::optional(
+            "suite",
+            Kind::Shape(&SHARED),
+            "The head of a suite: a first document with this key alone is no case, and says what the cases behind it have in common.",
+        ),
+    ],
+};
+
+/// How reliable an agent has to be.
+pub static RELIABILITY: Shape = Shape {
+    name: "Reliability",
+    doc: "How often a case has to pass, and how sure that has to be. The case is run until the rate is known to be reached or missed.",
+    fields: &[
+        Field::required("rate", Kind::Number, "The part of all attempts that has to pass, between 0 and 1."),
+        Field::optional(
+            "confidence",
+            Kind::Number,
+            "How sure it has to be, between 0 and 1: 0.95 is wrong in one of twenty cases at most.",
+        )
+        .default("0.95"),
+        Field::optional(
+            "max_runs",
+            Kind::Integer { min: 1, max: 10_000 },
+            "After how many runs it is given up, undecided; such a case fails. Default: three times as many as a case takes that always passes.",
         ),
     ],
 };
@@ -281,6 +350,140 @@ pub static CHECKPOINT: Shape = Shape {
     ],
 };
 
+/// Criteria by name.
+pub const CRITERIA_KIND: Kind = Kind::Map(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&CRITERION)]));
+
+/// The shape of a criterion, with keys of its own before those that all have.
+macro_rules! criterion {
+    ($shape:ident, $name:literal, $doc:literal, [$($field:expr),* $(,)?]) => {
+        #[doc = $doc]
+        pub static $shape: Shape = Shape {
+            name: $name,
+            doc: $doc,
+            fields: &[
+                $($field,)*
+                Field::optional(
+                    "description",
+                    Kind::NonEmptyText,
+                    "What has to be so, in words that a judge understands.",
+                ),
+                Field::optional(
+                    "good_examples",
+                    Kind::NonEmptyList(&Kind::Shape(&EXAMPLE)),
+                    "Responses that satisfy the criterion.",
+                ),
+                Field::optional(
+                    "bad_examples",
+                    Kind::NonEmptyList(&Kind::Shape(&EXAMPLE)),
+                    "Responses that do not satisfy it.",
+                ),
+                Field::optional(
+                    "edge_cases",
+                    Kind::NonEmptyList(&Kind::Shape(&EDGE_CASE)),
+                    "Responses where it is not plain whether they satisfy it.",
+                ),
+                Field::optional(
+                    "match",
+                    Kind::OneOf(&[
+                        Kind::NonEmptyText,
+                        Kind::Tagged(&ASSERTION),
+                        Kind::NonEmptyList(&Kind::Tagged(&ASSERTION)),
+                    ]),
+                    "Decides instead of a judge: assertions that all hold, or a function of a script, `scripts:…`, that is given the conversation.",
+                ),
+                Field::optional(
+                    "match_messages",
+                    Kind::NonEmptyText,
+                    "Decides instead of a judge: a function of a script that is given the messages.",
+                ),
+                Field::optional(
+                    "function",
+                    Kind::NonEmptyText,
+                    "Decides instead of a judge: a function of a script that is given the turn.",
+                ),
+                Field::optional("judge", JUDGE_KIND, "Who judges this criterion, or who and how."),
+            ],
+        };
+    };
+}
+
+criterion!(
+    CRITERION,
+    "Criterion",
+    "A standard that what the agent says is measured by: `description` for a judge, or what decides instead of one.",
+    []
+);
+
+criterion!(
+    CRITERION_OF_ITS_OWN,
+    "CriterionInPlace",
+    "A criterion that is written where it is used.",
+    [Field::optional("name", Kind::NonEmptyText, "What it is called in reports. Default: what it says.")]
+);
+
+/// A response, and why it is judged as it is.
+pub static EXAMPLE: Shape = Shape {
+    name: "Example",
+    doc: "A response, and why it is judged as it is.",
+    fields: &[
+        Field::required("text", Kind::NonEmptyText, "What an agent says."),
+        Field::required("explanation", Kind::NonEmptyText, "Why it is judged so."),
+    ],
+};
+
+/// A response where it is not plain how it is judged.
+pub static EDGE_CASE: Shape = Shape {
+    name: "EdgeCase",
+    doc: "A response where it is not plain how it is judged.",
+    fields: &[
+        Field::required("text", Kind::NonEmptyText, "What an agent says."),
+        Field::required("verdict", Kind::Bool, "Whether it satisfies the criterion."),
+        Field::required("explanation", Kind::NonEmptyText, "Why it is judged so."),
+    ],
+};
+
+/// Who judges, or who and how.
+pub const JUDGE_KIND: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&JUDGE)]);
+
+/// A judge and how it is asked.
+pub static JUDGE: Shape = Shape {
+    name: "Judge",
+    doc: "A judge and how it is asked. What is not written holds as it is written above: for the case, its suite, the project.",
+    fields: &[
+        Field::optional(
+            "use",
+            Kind::NonEmptyText,
+            "Who judges: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the built-in prompts.",
+        ),
+        Field::optional(
+            "connector",
+            Kind::NonEmptyText,
+            "With which model, where the judge is an agent that can be told. Without `use`: the model that judges.",
+        ),
+        Field::optional(
+            "retries",
+            Kind::Integer { min: 0, max: 10 },
+            "How often it is asked again where its answer is not of the form that it must have, or does not come. Default: 2.",
+        ),
+        Field::optional(
+            "votes",
+            Kind::Integer { min: 1, max: 15 },
+            "How many judgements are asked for. More than half of them decide; if there is no such majority, that is an error of the judge. Default: 1.",
+        ),
+        Field::optional(
+            "timeout_ms",
+            MILLISECONDS,
+            "How long one answer may take. Default: 2 minutes for a model, the agent's own limit for an agent.",
+        ),
+        Field::optional("timeout", Kind::NonEmptyText, DURATION),
+        Field::optional(
+            "evidence",
+            Kind::Integer { min: 1_000, max: 10_000_000 },
+            "How many characters of the conversation the judge is shown at most. What has to be left out is said to it, and in the reports. Default: 100000.",
+        ),
+    ],
+};
+
 /// A simulated user.
 pub static SIMULATOR: Shape = Shape {
     name: "Simulator",
@@ -289,7 +492,7 @@ pub static SIMULATOR: Shape = Shape {
         Field::optional(
             "use",
             Kind::NonEmptyText,
-            "Who simulates: `agents:ID` or the bare id; `connectors:NAME` for a model with the built-in prompt. Default: `--simulator`, or `simulator` of the project file.",
+            "Who simulates: `agents:ID` or the bare id; `scripts:path.function`; `connectors:NAME` for a model with the built-in prompt. Default: `--simulator`, or `simulator` of the project file.",
         ),
         Field::optional(
             "options",
@@ -553,6 +756,11 @@ pub static ASSERT: Shape = Shape {
         ),
         Field::optional("timing", Kind::OneOf(&[Kind::False, Kind::Shape(&TIMING)]), "How long it may take."),
         Field::optional(
+            "budget",
+            Kind::OneOf(&[Kind::False, Kind::Shape(&BUDGET)]),
+            "How much it may spend.",
+        ),
+        Field::optional(
             "text",
             Kind::OneOf(&[Kind::False, Kind::Shape(&TEXT)]),
             "What is asserted of the agent's words.",
@@ -648,6 +856,26 @@ pub static TIMING: Shape = Shape {
             MILLISECONDS,
             "Idle time between two tool calls, before the first and after the last; without a call, the whole time.",
         ),
+    ],
+};
+
+/// Limits on what is spent.
+pub static BUDGET: Shape = Shape {
+    name: "Budget",
+    doc: "How much the turn, or the whole conversation, may spend. A limit itself is allowed. Where nobody says what was \
+          spent, that is an error of its own.",
+    fields: &[
+        Field::optional(
+            "max_tokens",
+            TOKENS,
+            "Tokens of requests and replies, as agent and models report them.",
+        ),
+        Field::optional(
+            "max_cost",
+            Kind::Number,
+            "What they cost, by the prices of the project's connectors.",
+        ),
+        Field::optional("max_tool_calls", TIMES, "Calls of tools."),
     ],
 };
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::case::{Case, Inherited, Parse};
+use super::shared::{Shared, head};
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Source, json, yaml};
 
@@ -17,7 +18,7 @@ const BATCH: usize = 128;
 const WORTH_A_THREAD: usize = 32;
 
 /// A suite: a file of cases.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Suite {
     /// Where it is.
     pub path: PathBuf,
@@ -25,8 +26,17 @@ pub struct Suite {
     pub shown: Arc<str>,
     /// Its folder.
     pub folder: PathBuf,
-    /// What it says, where it is no file.
-    text: Option<Arc<[u8]>>,
+    content: Content,
+}
+
+/// Where the cases of a suite are.
+#[derive(Debug, Clone)]
+enum Content {
+    File,
+    /// They are written, but in no file.
+    Text(Arc<[u8]>),
+    /// They are a part of the program that runs them.
+    Program(Arc<[Case]>),
 }
 
 /// How a file is written.
@@ -42,10 +52,25 @@ enum Syntax {
 pub struct Decoding<'a> {
     /// What every case gets from the target.
     pub inherited: &'a Inherited,
+    /// What the project declares for all cases.
+    pub shared: &'a Arc<Shared>,
+    /// The folder of the project.
+    pub root: &'a Path,
     /// The environment.
     pub environment: &'a BTreeMap<String, String>,
     /// What takes the secrets of the environment out.
     pub redactor: &'a Redactor,
+}
+
+/// What the cases of one suite are decoded with.
+#[derive(Debug, Clone, Copy)]
+pub struct With<'a> {
+    /// What holds in every suite.
+    pub decoding: Decoding<'a>,
+    /// What the cases have in common.
+    pub shared: &'a Arc<Shared>,
+    /// Where files are looked for that cases name.
+    pub folders: &'a Arc<[PathBuf]>,
 }
 
 type Decoded = Result<Case, Diagnostics>;
@@ -56,30 +81,35 @@ impl Suite {
     /// A suite at a path, shown as given.
     pub fn new(path: PathBuf, shown: impl Into<Arc<str>>) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Suite { folder: folder.to_path_buf(), shown: shown.into(), path, text: None }
+        Suite { folder: folder.to_path_buf(), shown: shown.into(), path, content: Content::File }
     }
 
     /// Cases that are in no file, as JSON values. What they attach is looked for in `folder`.
     pub fn written(text: String, shown: impl Into<Arc<str>>, folder: PathBuf) -> Self {
         let path = folder.join("cases.jsonl");
-        Suite { folder, shown: shown.into(), path, text: Some(text.into_bytes().into()) }
+        Suite { folder, shown: shown.into(), path, content: Content::Text(text.into_bytes().into()) }
+    }
+
+    /// Cases that are a part of this program, written in the file that is shown. What they refer to is looked for in
+    /// `folder`.
+    pub fn in_program(cases: Vec<Case>, shown: &str, folder: PathBuf) -> Self {
+        let path = folder.join(Path::new(shown).file_name().unwrap_or_default());
+        Suite { folder, shown: shown.into(), path, content: Content::Program(cases.into()) }
+    }
+
+    /// Whether it is a program that declares tests, and holds no cases that are written: by its name.
+    pub fn is_program(&self) -> bool {
+        is_program(&self.path)
     }
 
     /// The file it is, if it is one.
     pub fn file(&self) -> Option<&Path> {
-        self.text.is_none().then_some(&self.path)
-    }
-
-    fn open(&self) -> std::io::Result<Reader> {
-        match &self.text {
-            Some(text) => Ok(Box::new(Cursor::new(text.clone()))),
-            None => Ok(Box::new(BufReader::new(open(&self.path)?))),
-        }
+        matches!(self.content, Content::File).then_some(&self.path)
     }
 
     /// Reads its cases one after the other; the file is never in memory as a whole. Each entry is a case or all
     /// that is wrong with it. A file without any case is one mistake.
-    pub fn cases<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + 'a {
+    pub fn cases<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + Send + 'a {
         let batch = match self.syntax() {
             Syntax::Yaml => BATCH,
             Syntax::Json => 1,
@@ -88,15 +118,27 @@ impl Suite {
     }
 
     /// The same by the thread that asks alone, and no further than it asks: for who has time, and wants little memory.
-    pub fn cases_in_turn<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + 'a {
+    pub fn cases_in_turn<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + Send + 'a {
         self.read(decoding, 1)
     }
 
-    fn read<'a>(&'a self, decoding: Decoding<'a>, batch: usize) -> impl Iterator<Item = Decoded> + 'a {
+    fn read<'a>(
+        &'a self,
+        decoding: Decoding<'a>,
+        batch: usize,
+    ) -> Box<dyn Iterator<Item = Decoded> + Send + 'a> {
+        let opened: std::io::Result<Reader> = match &self.content {
+            Content::File => open(&self.path).map(|file| -> Reader { Box::new(BufReader::new(file)) }),
+            Content::Text(text) => Ok(Box::new(Cursor::new(text.clone()))),
+            Content::Program(cases) => return Box::new(cases.iter().cloned().map(Ok)),
+        };
         let mut decoded = VecDeque::new();
-        let mut any = false;
+        let (mut any, mut first) = (false, true);
+        let mut shared = decoding.shared.clone();
+        let folders: Arc<[PathBuf]> =
+            [self.folder.clone(), decoding.root.to_path_buf(), PathBuf::new()].into();
         let syntax = self.syntax();
-        let mut documents = match self.open() {
+        let mut documents = match opened {
             Ok(reader) => Some(syntax.documents(self.shown.clone(), reader)),
             Err(error) => {
                 any = true;
@@ -106,11 +148,29 @@ impl Suite {
             }
         };
         let mut names = Names::default();
-        std::iter::from_fn(move || {
+        Box::new(std::iter::from_fn(move || {
             if decoded.is_empty() {
-                let batch: Vec<_> = documents.iter_mut().flatten().take(batch).collect();
-                decoded
-                    .extend(decode_all(&batch, syntax, decoding).into_iter().map(|case| names.check(case?)));
+                let mut batch: Vec<_> = documents.iter_mut().flatten().take(batch).collect();
+                if std::mem::take(&mut first)
+                    && let Some(found) =
+                        batch.first().and_then(|document| head(document, syntax.parser(), decoding))
+                {
+                    drop(batch.remove(0));
+                    match found {
+                        Ok(declared) => shared = Arc::new(declared),
+                        Err(mistakes) => {
+                            any = true;
+                            decoded.push_back(Err(mistakes));
+                            // What the cases have in common is not known.
+                            documents = None;
+                        }
+                    }
+                    if batch.is_empty() && decoded.is_empty() {
+                        batch = documents.iter_mut().flatten().take(1).collect();
+                    }
+                }
+                let with = With { decoding, shared: &shared, folders: &folders };
+                decoded.extend(decode_all(&batch, syntax, with).into_iter().map(|case| names.check(case?)));
                 if decoded.is_empty() && !any {
                     let help = "a case has a `name` and `turns`; `hotseat init` writes a first one";
                     let empty = Diagnostic::new(format!("no test cases found in {}", self.shown)).help(help);
@@ -119,20 +179,29 @@ impl Suite {
                 any = true;
             }
             decoded.pop_front()
-        })
+        }))
     }
 
-    /// By the ending of its name; what says nothing is YAML.
     fn syntax(&self) -> Syntax {
-        let ending = self.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        Syntax::of(&self.path)
+    }
+}
+
+/// How the pieces of a file are read.
+pub fn parse_as(path: &Path) -> Parse {
+    Syntax::of(path).parser()
+}
+
+impl Syntax {
+    /// By the ending of its name; what says nothing is YAML.
+    fn of(path: &Path) -> Syntax {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         match ending.to_ascii_lowercase().as_str() {
             "json" | "jsonl" | "ndjson" | "jsonc" => Syntax::Json,
             _ => Syntax::Yaml,
         }
     }
-}
 
-impl Syntax {
     fn documents(self, name: Arc<str>, file: Reader) -> Documents {
         match self {
             Syntax::Yaml => Box::new(yaml::documents(name, file)),
@@ -166,13 +235,9 @@ impl Names {
 }
 
 /// Decodes documents side by side, in their order.
-fn decode_all(
-    documents: &[Result<Arc<Source>, Diagnostic>],
-    syntax: Syntax,
-    decoding: Decoding<'_>,
-) -> Vec<Decoded> {
+fn decode_all(documents: &[Result<Arc<Source>, Diagnostic>], syntax: Syntax, with: With<'_>) -> Vec<Decoded> {
     let decode = |documents: &[Result<Arc<Source>, Diagnostic>]| {
-        documents.iter().map(|d| decode(d, syntax, decoding)).collect()
+        documents.iter().flat_map(|d| decode(d, syntax, with)).collect()
     };
     let threads =
         std::thread::available_parallelism().map_or(1, usize::from).min(documents.len() / WORTH_A_THREAD);
@@ -190,9 +255,19 @@ fn decode_all(
     })
 }
 
-fn decode(document: &Result<Arc<Source>, Diagnostic>, syntax: Syntax, decoding: Decoding<'_>) -> Decoded {
-    let source = document.as_ref().map_err(|diagnostic| Diagnostics::from(diagnostic.clone()))?;
-    Case::read(source, syntax.parser(), decoding)
+fn decode(document: &Result<Arc<Source>, Diagnostic>, syntax: Syntax, with: With<'_>) -> Vec<Decoded> {
+    match document {
+        Ok(source) => Case::read_all(source, syntax.parser(), with),
+        Err(diagnostic) => vec![Err(diagnostic.clone().into())],
+    }
+}
+
+/// Whether a file is a program that may declare tests, by its name: `checkout_test.ts`.
+pub fn is_program(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.rsplit_once('.').is_some_and(|(stem, ending)| {
+        stem.ends_with("_test") && matches!(ending, "ts" | "mts" | "js" | "mjs")
+    })
 }
 
 /// Opens a file; a folder is refused here and not when it is read.

@@ -44,14 +44,25 @@ pub fn interpolate(
     source: &Arc<Source>,
     mistakes: &mut Diagnostics,
 ) {
+    let fill = |text: &str, kind: &Kind| filled(text, of_text(kind), variables);
+    fill_texts(node, kind, &fill, source, mistakes);
+}
+
+/// What makes another text or a value of a text, for the kind of value that may stand there; or everything that is wrong.
+pub(super) type Fill<'f> = dyn Fn(&str, &Kind) -> Result<Filled, Vec<String>> + 'f;
+
+/// Puts what `fill` makes of it in place of every text below `node` that has a variable in it. It is told what may stand
+/// there.
+pub(super) fn fill_texts(
+    node: &mut Node,
+    kind: &Kind,
+    fill: &Fill<'_>,
+    source: &Arc<Source>,
+    mistakes: &mut Diagnostics,
+) {
     let place = node.place(source);
     match (&mut node.value, kind) {
-        (_, Kind::OneOf(kinds)) => {
-            if let Some(kind) = kinds.iter().find(|kind| may_be(&node.value, kind)) {
-                interpolate(node, kind, variables, source, mistakes);
-            }
-        }
-        (Value::String(text), kind) if text.contains("${") => match filled(text, kind, variables) {
+        (Value::String(text), kind) if text.contains("${") => match fill(text, kind) {
             Ok(Filled::Text(text)) => node.value = Value::String(text),
             Ok(Filled::Json(json)) => node.value = from_json(json, &node.span),
             Err(all) => {
@@ -60,12 +71,17 @@ pub fn interpolate(
                 node.value = Value::String("undefined".to_string());
             }
         },
+        (_, Kind::OneOf(kinds)) => {
+            if let Some(kind) = kinds.iter().find(|kind| may_be(&node.value, kind)) {
+                fill_texts(node, kind, fill, source, mistakes);
+            }
+        }
         (Value::List(nodes), kind) => {
             let kind = match kind {
                 Kind::List(kind) | Kind::NonEmptyList(kind) => kind,
                 _ => &Kind::Json,
             };
-            nodes.iter_mut().for_each(|node| interpolate(node, kind, variables, source, mistakes));
+            nodes.iter_mut().for_each(|node| fill_texts(node, kind, fill, source, mistakes));
         }
         (Value::Map(_), kind) => {
             let shape = match kind {
@@ -80,7 +96,7 @@ pub fn interpolate(
                     (_, Some(shape)) => shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind),
                     (_, None) => &Kind::Json,
                 };
-                interpolate(&mut entry.value, kind, variables, source, mistakes);
+                fill_texts(&mut entry.value, kind, fill, source, mistakes);
             }
         }
         _ => {}
@@ -103,8 +119,11 @@ pub fn references(text: &str) -> Vec<(&str, bool)> {
     names.collect()
 }
 
-enum Filled {
+/// What comes in place of a text.
+pub(super) enum Filled {
+    /// Another text.
     Text(String),
+    /// A value.
     Json(Json),
 }
 
@@ -209,9 +228,21 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
     Ok(parts)
 }
 
-fn may_be(value: &Value, kind: &Kind) -> bool {
+/// What a text is where several kinds of values may stand.
+pub(super) fn of_text(kind: &Kind) -> &Kind {
+    match kind {
+        Kind::OneOf(kinds) => {
+            let text = Value::String(String::new());
+            kinds.iter().find(|kind| may_be(&text, kind)).map_or(kind, of_text)
+        }
+        kind => kind,
+    }
+}
+
+pub(super) fn may_be(value: &Value, kind: &Kind) -> bool {
     match kind {
         Kind::Json => true,
+        Kind::Null => matches!(value, Value::Null),
         Kind::Bool | Kind::False => matches!(value, Value::Bool(_)),
         Kind::Integer { .. } | Kind::Number => matches!(value, Value::Number(_)),
         Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
@@ -224,7 +255,7 @@ fn may_be(value: &Value, kind: &Kind) -> bool {
 }
 
 /// A JSON value as nodes that all stand where the variable stood.
-fn from_json(json: Json, span: &std::ops::Range<usize>) -> Value {
+pub(super) fn from_json(json: Json, span: &std::ops::Range<usize>) -> Value {
     let node = |json| Node { value: from_json(json, span), span: span.clone(), plain: false };
     match json {
         Json::Null => Value::Null,

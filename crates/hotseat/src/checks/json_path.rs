@@ -41,6 +41,15 @@ impl Path {
         &self.written
     }
 
+    /// Whether it selects this value in another one; and what it selects there, in words.
+    pub fn is_in(&self, value: &Value, expected: &Value) -> (bool, String) {
+        let found: Vec<Value> = self.path.query(value).all().into_iter().cloned().collect();
+        match found.is_empty() {
+            true => (false, format!("{} selects nothing in {}", self.written, shown_json(value))),
+            false => (is_meant(&found, expected), in_words(&found)),
+        }
+    }
+
     /// What it selects. Looked at in this order: the answer, if it is JSON or holds some; what the agent's run
     /// returned; the state that it shares; the results of tools, the last one first. The first in which the path
     /// selects anything decides.

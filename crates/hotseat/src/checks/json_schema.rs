@@ -45,7 +45,7 @@ impl Schema {
     }
 
     /// What is wrong with a value.
-    fn mistakes(&self, value: &Value) -> Vec<String> {
+    pub fn mistakes(&self, value: &Value) -> Vec<String> {
         let errors = self.0.iter_errors(value).map(|error| {
             let at = error.instance_path().to_string();
             cut(&if at.is_empty() { error.to_string() } else { format!("{at}: {error}") })

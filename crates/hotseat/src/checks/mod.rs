@@ -4,11 +4,14 @@
 //! checked again and gets the same verdict.
 
 mod after;
+mod all_of;
 mod answer;
 mod arguments_never;
 mod beside_calls;
+mod budget;
 mod call_forbidden;
 mod calls;
+mod compared;
 mod contains;
 mod count;
 mod duration;
@@ -18,6 +21,8 @@ mod idle;
 mod json_path;
 mod json_schema;
 mod judged;
+mod named;
+mod native;
 mod pattern;
 mod reference;
 mod regex;
@@ -27,19 +32,24 @@ mod text;
 mod tool_called;
 mod tool_result;
 mod tool_sequence;
+mod topic;
 mod value_type;
 
 use std::sync::Arc;
 
 use hotseat_trace::{CheckVerdict, Scope};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use after::After;
+pub use all_of::AllOf;
 pub use answer::{answer, json_in, whole_json};
 pub use arguments_never::ArgumentsNever;
 pub use beside_calls::NoTextBesideCalls;
+pub use budget::Budget;
 pub use call_forbidden::CallForbidden;
 pub use calls::{ArgumentPatterns, CallFilter};
+pub use compared::Compared;
 pub use contains::Contains;
 pub use count::{Count, ToolCount};
 pub use duration::MaxDuration;
@@ -48,16 +58,21 @@ pub use equals::Equals;
 pub use idle::{Idle, MaxIdle};
 pub use json_path::{JsonPath, Path};
 pub use json_schema::{JsonSchema, Schema};
-pub use judged::Judged;
+pub use judged::{
+    Claims, Criterion, Example, Goal, Grounded, Intent, Judged, Judging, Matter, Open, Quality, Whom,
+};
+pub use named::Named;
+pub use native::Native;
 pub use pattern::{Pattern, escape};
 pub use reference::Reference;
 pub use regex::Regex;
 pub use result_never::ResultNever;
-pub use scripted::Scripted;
+pub use scripted::{Given, Scripted};
 pub use text::{Text, TextMatch};
 pub use tool_called::{ArgumentMatch, ToolCalled};
 pub use tool_result::{Expected, ToolResult};
 pub use tool_sequence::{ExpectedCall, SequenceMatch, ToolSequence};
+pub use topic::{HistoryOrder, InTopic, ReachedTopic, TopicHistory};
 pub use value_type::{Type, ValueType};
 
 use hotseat_document::Place;
@@ -77,10 +92,13 @@ pub struct Check {
     pub message: Option<String>,
     /// The assertion as it was written, where it is one of its own.
     pub written: Option<Arc<Value>>,
+    /// The criterion that it decides, where it decides one: its name, or what it says.
+    pub criterion: Option<Arc<str>>,
 }
 
 /// Whether a check decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// It decides.
     Hard,
@@ -105,6 +123,8 @@ pub enum CheckKind {
     MaxDuration(MaxDuration),
     /// Between, before or after tool calls nothing is idle for longer than this.
     MaxIdle(MaxIdle),
+    /// It does not spend more than this.
+    Budget(Budget),
     /// The agent's text fits a pattern, or does not.
     Text(Text),
     /// The agent says nothing in messages that call tools.
@@ -127,10 +147,24 @@ pub enum CheckKind {
     ToolResult(ToolResult),
     /// The tool calls as a whole.
     ToolSequence(ToolSequence),
+    /// The conversation is in a topic.
+    InTopic(InTopic),
+    /// The conversation has been in a topic.
+    ReachedTopic(ReachedTopic),
+    /// The topics that the conversation has been in.
+    TopicHistory(TopicHistory),
     /// Another agent judges.
     Judged(Judged),
+    /// A function of the program that the test is decides.
+    Native(Native),
+    /// The test itself has compared two values.
+    Compared(Compared),
     /// A function of a script judges.
     Scripted(Scripted),
+    /// Several assertions are one criterion.
+    AllOf(AllOf),
+    /// A criterion, by its name.
+    Named(Named),
 }
 
 impl CheckKind {
@@ -143,6 +177,7 @@ impl CheckKind {
             CheckKind::CallForbidden(check) => check.describe(),
             CheckKind::MaxDuration(check) => check.describe(),
             CheckKind::MaxIdle(check) => check.describe(),
+            CheckKind::Budget(check) => check.describe(),
             CheckKind::Text(check) => check.describe(),
             CheckKind::NoTextBesideCalls(check) => check.describe(),
             CheckKind::Contains(check) => check.describe(),
@@ -154,8 +189,15 @@ impl CheckKind {
             CheckKind::ToolCalled(check) => check.describe(),
             CheckKind::ToolResult(check) => check.describe(),
             CheckKind::ToolSequence(check) => check.describe(),
+            CheckKind::InTopic(check) => check.describe(),
+            CheckKind::ReachedTopic(check) => check.describe(),
+            CheckKind::TopicHistory(check) => check.describe(),
             CheckKind::Judged(check) => check.describe(),
+            CheckKind::Native(check) => check.describe(),
+            CheckKind::Compared(check) => check.describe(),
             CheckKind::Scripted(check) => check.describe(),
+            CheckKind::AllOf(check) => check.describe(),
+            CheckKind::Named(check) => check.describe(),
         }
     }
 
@@ -168,6 +210,7 @@ impl CheckKind {
             CheckKind::CallForbidden(check) => check.decide(scope),
             CheckKind::MaxDuration(check) => check.decide(scope),
             CheckKind::MaxIdle(check) => check.decide(scope),
+            CheckKind::Budget(check) => check.decide(scope),
             CheckKind::Text(check) => check.decide(scope),
             CheckKind::NoTextBesideCalls(check) => check.decide(scope),
             CheckKind::Contains(check) => check.decide(scope),
@@ -179,8 +222,15 @@ impl CheckKind {
             CheckKind::ToolCalled(check) => check.decide(scope),
             CheckKind::ToolResult(check) => check.decide(scope),
             CheckKind::ToolSequence(check) => check.decide(scope),
+            CheckKind::InTopic(check) => check.decide(scope),
+            CheckKind::ReachedTopic(check) => check.decide(scope),
+            CheckKind::TopicHistory(check) => check.decide(scope),
             CheckKind::Judged(_) => Judged::decide(),
+            CheckKind::Native(check) => check.decide(scope),
+            CheckKind::Compared(check) => check.decide(),
             CheckKind::Scripted(_) => Scripted::decide(),
+            CheckKind::AllOf(check) => check.decide(scope),
+            CheckKind::Named(check) => check.decide(),
         }
     }
 }
@@ -188,7 +238,15 @@ impl CheckKind {
 impl Check {
     /// A check that decides and must hold.
     pub fn new(kind: CheckKind, place: Place) -> Self {
-        Check { kind, place, negated: false, strength: Strength::Hard, message: None, written: None }
+        Check {
+            kind,
+            place,
+            negated: false,
+            strength: Strength::Hard,
+            message: None,
+            written: None,
+            criterion: None,
+        }
     }
 
     /// Whether it decides.
@@ -218,6 +276,14 @@ impl Check {
         }
     }
 
+    /// Why the test itself could not compare what it was to compare, if so.
+    pub fn not_compared(&self) -> Option<&str> {
+        match &self.kind {
+            CheckKind::Compared(Compared { holds: Err(words), .. }) => Some(words),
+            _ => None,
+        }
+    }
+
     /// Whether it holds for a turn or a whole conversation. Of a check that a judge or a script decides nothing is known here.
     pub fn decide(&self, scope: Scope<'_>) -> CheckVerdict {
         let Decided { outcome, actual } = self.kind.decide(scope);
@@ -229,9 +295,36 @@ impl Check {
         CheckVerdict { passed, expected: self.describe(), actual }
     }
 
+    /// The topics that it names.
+    pub fn topics(&self) -> Option<&[String]> {
+        match &self.kind {
+            CheckKind::InTopic(check) => Some(&check.names),
+            CheckKind::ReachedTopic(check) => Some(std::slice::from_ref(&check.name)),
+            CheckKind::TopicHistory(check) => Some(&check.names),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody has to be asked about it: a judge, or a function of a script.
+    pub fn asks(&self) -> bool {
+        matches!(self.kind, CheckKind::Judged(_) | CheckKind::Scripted(_) | CheckKind::Named(_))
+    }
+
+    /// Why it cannot be known whether it holds, although nobody has to be asked; none where it can.
+    pub fn undecided(&self, scope: Scope<'_>) -> Option<String> {
+        match &self.kind {
+            CheckKind::Budget(budget) => budget.undecided(scope),
+            _ => None,
+        }
+    }
+
     /// Whether it judges how long things take.
     pub fn is_about_time(&self) -> bool {
-        matches!(self.kind, CheckKind::MaxDuration(_) | CheckKind::MaxIdle(_))
+        match &self.kind {
+            CheckKind::MaxDuration(_) | CheckKind::MaxIdle(_) => true,
+            CheckKind::AllOf(all) => all.checks.iter().any(Check::is_about_time),
+            _ => false,
+        }
     }
 
     /// The limit on the time that a turn or case may take, if this check sets one.

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
-/// A helper, as people refer to it: `agents:ID`, `connectors:NAME`, or an id alone, which is an agent's.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+use serde::{Deserialize, Serialize};
+
+/// A helper, as people refer to it: `agents:ID`, `connectors:NAME`, `scripts:path.function`, or an id alone, which is an
+/// agent's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Reference {
     /// One of the project's agents.
     Agent(String),
@@ -25,13 +29,29 @@ impl Reference {
             Some(("connectors" | "connector", id)) => (Reference::Connector, id),
             Some(("scripts" | "script", id)) => (Reference::Script, id),
             Some((prefix, _)) => {
-                return Err(format!("`{prefix}:` refers to nothing; there are `agents:` and `connectors:`"));
+                return Err(format!(
+                    "`{prefix}:` refers to nothing; there are `agents:`, `connectors:` and `scripts:`"
+                ));
             }
         };
         match id.trim() {
             "" => Err(format!("`{text}` names nobody")),
             id => Ok(kind(id.to_string())),
         }
+    }
+}
+
+impl TryFrom<String> for Reference {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Reference, String> {
+        Reference::parse(&text)
+    }
+}
+
+impl From<Reference> for String {
+    fn from(reference: Reference) -> String {
+        reference.to_string()
     }
 }
 

@@ -3,6 +3,8 @@
 //! Such a check is data like all others, but it does not decide by itself: a session calls the function and takes what
 //! it returns for the verdict. What no function has judged holds neither way.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use super::Decided;
@@ -16,12 +18,35 @@ pub struct Scripted {
     pub expected: Option<Value>,
     /// What else it is told: `metadata`.
     pub options: Map<String, Value>,
+    /// How long it may take, if the assertion says so.
+    pub timeout: Option<Duration>,
+    /// What it is given to judge.
+    pub given: Given,
+    /// What is asserted, in words, where it is more than that the function holds.
+    pub text: Option<String>,
+}
+
+/// What a function is given to judge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Given {
+    /// The answer, what the user said, what is expected, and everything else.
+    #[default]
+    Answer,
+    /// The turn, and everything else.
+    Turn,
+    /// The conversation, and everything else.
+    Conversation,
+    /// The messages of the conversation, and everything else.
+    Messages,
 }
 
 impl Scripted {
     /// What is asserted, in words.
     pub fn describe(&self) -> String {
-        format!("{} holds", self.function)
+        match &self.text {
+            Some(text) => text.clone(),
+            None => format!("{} holds", self.function),
+        }
     }
 
     /// What a returned value says: whether it holds, and words of the function itself.

@@ -50,7 +50,8 @@ impl Expected {
         })
     }
 
-    fn fits(&self, value: &Value) -> bool {
+    /// Whether a value is what is expected.
+    pub fn fits(&self, value: &Value) -> bool {
         match (self, value) {
             (Expected::Value(expected), value) => equal(expected, value),
             (Expected::Pattern(pattern), Value::String(text)) => pattern.fits(text),

@@ -8,10 +8,16 @@ use std::time::Duration;
 use super::shape::TARGET;
 use super::start::Start;
 use super::target::{BoundTarget, Hears, Kind, Target};
+use crate::adapters::in_code::InCode;
 use crate::cases::{Block, Inherited, Variables, interpolate, literal, millis, references, signs};
 use crate::session::{Redactor, Signs, Timeouts};
 use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
 use hotseat_runtime::files::Connectors;
+
+/// How long a turn may take where nobody says.
+const TURN: Duration = Duration::from_secs(120);
+/// How long nothing at all may be received where nobody says.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// What an agent is read with.
 #[derive(Clone, Copy)]
@@ -51,6 +57,8 @@ pub struct Agent {
     connectors: Arc<Connectors>,
     source: Arc<Source>,
     node: Node,
+    /// What it is where it is a part of this program: then nothing of it is written in a project file.
+    in_code: Option<Arc<dyn InCode>>,
 }
 
 impl Agent {
@@ -94,9 +102,9 @@ impl Agent {
             Some(Target::Embedded(target)) => Some(Arc::new(target.agent.known.clone())),
             _ => (kind != Kind::Embedded).then(|| connectors.clone()),
         };
-        let limit = |key: &str, default: u64| {
+        let limit = |key: &str, default: Duration| {
             let given = shape.field(key).and_then(|_| map.integer(key));
-            given.map_or(Duration::from_millis(default), millis)
+            given.map_or(default, millis)
         };
         Agent {
             name: name.map(Arc::from),
@@ -105,8 +113,8 @@ impl Agent {
             inherited,
             start,
             timeouts: Timeouts {
-                turn: limit("timeout_ms", 120_000),
-                idle: limit("idle_timeout_ms", 60_000),
+                turn: limit("timeout_ms", TURN),
+                idle: limit("idle_timeout_ms", IDLE),
                 case: None,
             },
             varies: varies(node),
@@ -117,6 +125,30 @@ impl Agent {
             connectors: connectors.clone(),
             source: source.clone(),
             node: node.clone(),
+            in_code: None,
+        }
+    }
+
+    /// An agent that is a part of this program.
+    pub fn in_code(agent: Arc<dyn InCode>) -> Agent {
+        let connectors = Arc::<Connectors>::default();
+        let node: Node = serde_json::Value::Null.into();
+        Agent {
+            name: None,
+            description: None,
+            folder: None,
+            inherited: Inherited::default(),
+            start: None,
+            timeouts: Timeouts { turn: TURN, idle: IDLE, case: None },
+            varies: false,
+            unset: Vec::new(),
+            hears: Hears::of(Kind::InCode, &node),
+            known: Some(connectors.clone()),
+            root: PathBuf::new(),
+            connectors,
+            source: Source::new("", "", 1),
+            node,
+            in_code: Some(agent),
         }
     }
 
@@ -146,6 +178,9 @@ impl Agent {
     /// # Errors
     /// Variables that are not defined, and whatever is wrong with what they were filled in to.
     pub fn bind(&self, variables: Variables<'_>) -> Result<BoundTarget, Diagnostics> {
+        if let Some(agent) = &self.in_code {
+            return Ok(BoundTarget::in_code(agent.clone()));
+        }
         let mut node = self.node.clone();
         let mut mistakes = Diagnostics::new();
         interpolate(&mut node, &document::Kind::Tagged(&TARGET), variables, &self.source, &mut mistakes);

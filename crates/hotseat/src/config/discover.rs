@@ -1,12 +1,13 @@
 //! Which suites a run means: files, folders and globs on the command line, or those of the project.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 
 use super::project::Project;
-use crate::cases::Suite;
+use crate::cases::{Suite, is_program};
 use hotseat_document::Diagnostic;
 
 /// Suites in the order in which they run: sorted, each once.
@@ -20,7 +21,7 @@ pub struct Discovered {
 
 /// Finds suites. `paths` are relative to `folder`; without any, the globs of the project decide.
 ///
-/// A file is taken whatever it is called. In a folder and by the project's globs, hidden folders, `node_modules`,
+/// A file is taken whatever it is called, and one of scripts if its name ends in `_test`. In a folder and by the project's globs, hidden folders, `node_modules`,
 /// `target` and what git ignores are passed over.
 pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovered {
     let mut found = Discovered::default();
@@ -50,9 +51,8 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
         let suites = if path.is_dir() {
             let named = |path: &Path| {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-                [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"]
-                    .iter()
-                    .any(|ending| name.ends_with(ending))
+                let written = [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"];
+                is_program(path) || written.iter().any(|ending| name.ends_with(ending))
             };
             walk(&path, folder, named)
         } else if path.is_file() {
@@ -71,7 +71,7 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
         };
         if suites.is_empty() {
             let rule = if path.is_dir() {
-                "no suites (*.test.yaml, .yml, .json or .jsonl) in"
+                "no suites (*.test.yaml, .yml, .json or .jsonl, *_test.ts with tests) in"
             } else {
                 "no files fit"
             };
@@ -103,7 +103,23 @@ fn walk(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<Suite> 
         .build();
     let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let fitting = files.filter(|entry| fits(entry.path().strip_prefix(root).unwrap_or(entry.path())));
+    // Tests of other tools are called so too, and so are files that only hold functions for hooks.
+    let fitting = fitting.filter(|entry| !is_program(entry.path()) || has_tests_of_ours(entry.path()));
     fitting.map(|entry| Suite::new(entry.path().to_path_buf(), shown(entry.path(), folder))).collect()
+}
+
+/// Whether a file of scripts imports `hotseat`, or exports a function `Test…`.
+fn has_tests_of_ours(path: &Path) -> bool {
+    let Ok(text) = fs::read_to_string(path) else { return true };
+    let imports = ["from \"hotseat\"", "from 'hotseat'"].iter().any(|import| text.contains(import));
+    let exports = |line: &str| {
+        let declared = line.trim_start().strip_prefix("export ").map(str::trim_start);
+        let declared = declared.map(|rest| rest.strip_prefix("async ").unwrap_or(rest).trim_start());
+        let named = declared
+            .and_then(|rest| ["function ", "const ", "let "].iter().find_map(|word| rest.strip_prefix(word)));
+        named.is_some_and(|name| name.trim_start().starts_with("Test"))
+    };
+    imports || text.lines().any(exports)
 }
 
 /// A path as it is shown: relative to the folder where that is shorter.

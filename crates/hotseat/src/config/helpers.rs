@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::agent::Agent;
+use super::hooks::Whose;
 use super::project::{Project, find_agent};
 use crate::checks::Reference;
+use crate::scripts::{Function, NotFound};
 use hotseat_document::{Diagnostic, Diagnostics, Place};
 
 /// What a helper is asked for.
@@ -23,6 +25,8 @@ pub enum Helper {
     Agent(Arc<Agent>),
     /// A model of this name, with a prompt of ours.
     Connector(String),
+    /// A function of a script.
+    Script(Function),
 }
 
 /// What cases say of a helper.
@@ -36,19 +40,14 @@ pub struct Wanted<'a> {
     pub connector: Option<&'a str>,
     /// Where it says so.
     pub place: &'a Place,
+    /// For whose sake scripts are looked for.
+    pub whose: Whose<'a>,
 }
 
 impl Part {
     fn name(self) -> &'static str {
         match self {
             Part::Simulator => "simulated user",
-            Part::Judge => "judge",
-        }
-    }
-
-    fn key(self) -> &'static str {
-        match self {
-            Part::Simulator => "simulator",
             Part::Judge => "judge",
         }
     }
@@ -60,24 +59,32 @@ impl Project {
     /// # Errors
     /// When it is nobody, and everything that is wrong with who it is.
     pub fn helper(&self, wanted: Wanted<'_>) -> Result<(Reference, Helper), Diagnostics> {
-        let Wanted { part, connector, place, .. } = wanted;
-        let usual = match part {
-            Part::Simulator => &self.simulator,
-            Part::Judge => &self.judge,
+        let Wanted { part, place, whose, .. } = wanted;
+        let (usual, with) = match part {
+            Part::Simulator => (&self.simulator, None),
+            Part::Judge => (&self.judge.judge, self.judge.connector.as_deref()),
         };
+        let connector = wanted.connector.or(with.filter(|_| wanted.reference.is_none()));
         let reference = match (wanted.reference.or(usual.as_ref()), connector) {
             (Some(reference), _) => reference.clone(),
             (None, Some(name)) => Reference::Connector(name.to_string()),
             (None, None) => {
                 let message = format!("nobody says who the {} is", part.name());
-                let help = format!(
-                    "write `use: agents:ID` or `use: connectors:NAME` here, or `{}:` into the project file",
-                    part.key()
-                );
+                let help = match part {
+                    Part::Simulator => "write `use: agents:ID`, `use: connectors:NAME` or `use: scripts:path.function` here, or `simulator:` into the project file".to_string(),
+                    Part::Judge => format!(
+                        "write `judge: connectors:NAME` (a model of `connectors:`), `judge: agents:ID` or `judge: scripts:path.function` into {}",
+                        self.file.as_deref().unwrap_or("hotseat.yaml")
+                    ),
+                };
                 return Err(Diagnostic::new(message).at(place.clone()).help(help).into());
             }
         };
-        let helper = self.find_helper(&reference, Some(place))?;
+        let helper = self.find_helper(&reference, Some(place), whose)?;
+        if let (Helper::Script(_), Some(_)) = (&helper, wanted.connector) {
+            let message = format!("`{reference}` is a function of a script, and `connector` names a model");
+            return Err(Diagnostic::new(message).at(place.clone()).help("leave one of them out").into());
+        }
         if let (Helper::Connector(_), Some(other), Some(_)) = (&helper, connector, wanted.reference)
             && reference != Reference::Connector(other.to_string())
         {
@@ -98,7 +105,12 @@ impl Project {
     ///
     /// # Errors
     /// When it is nobody, and everything that is wrong with who it is.
-    pub fn find_helper(&self, reference: &Reference, place: Option<&Place>) -> Result<Helper, Diagnostics> {
+    pub fn find_helper(
+        &self,
+        reference: &Reference,
+        place: Option<&Place>,
+        whose: Whose<'_>,
+    ) -> Result<Helper, Diagnostics> {
         let placed = |diagnostic: Diagnostic| match place {
             Some(place) if diagnostic.place.is_none() => diagnostic.at(place.clone()),
             _ => diagnostic,
@@ -117,14 +129,11 @@ impl Project {
                 })?;
                 Ok(Helper::Connector(name.clone()))
             }
-            Reference::Script(_) => {
-                let mistake = Diagnostic::new(format!(
-                    "`{reference}` is a script, and a helper is an agent or a model"
-                ));
-                Err(placed(mistake)
-                    .help("refer to an agent, `agents:ID`, or to a model, `connectors:NAME`")
-                    .into())
-            }
+            Reference::Script(path) => match (self.function(path, whose), place) {
+                (Ok(function), _) => Ok(Helper::Script(function)),
+                (Err(wrong), Some(place)) => Err(wrong.named_at(place).into()),
+                (Err(NotFound::Nowhere(mistake) | NotFound::Wrong(mistake)), None) => Err(mistake.into()),
+            },
         }
     }
 }

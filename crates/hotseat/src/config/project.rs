@@ -6,14 +6,19 @@ use std::sync::Arc;
 
 use super::agent::{Agent, Surroundings};
 use super::context::Calling;
+use super::granted::{self, Named};
 use super::hooks::Hooks;
 use super::shape::PROJECT;
+use super::storing::{Storing, storing};
 use super::target::{BoundTarget, Target, find_recordings, is_secret};
-use crate::cases::{Case, Decoding, Environment, Inherited, Suite, Variables, interpolate, references};
-use crate::checks::Reference;
+use crate::cases::{
+    Case, Declared, Decoding, Environment, Inherited, Reliability, Shared, Variables, interpolate, judging,
+    references, reliability,
+};
+use crate::checks::{Judging, Reference};
 use crate::recording::suite_name;
-use crate::scripts::{Function, Library, NotFound, Places};
-use crate::session::Redactor;
+use crate::scripts::{Grants, Library};
+use crate::session::{Prices, Redactor};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check, nearest, yaml};
 use hotseat_model::Model;
 use hotseat_runtime::files::Connectors;
@@ -36,8 +41,14 @@ pub struct Project {
     pub runs: Option<usize>,
     /// How much of several runs of a case has to pass, from 0 to 1, if it says so.
     pub min_pass_rate: Option<f64>,
+    /// How reliable agents have to be in cases that do not say it.
+    pub reliability: Option<Reliability>,
+    /// How many runs of a case are made again because somebody else has spoiled them, if it says so.
+    pub redraws: Option<usize>,
     /// How often a case that fails is tried again.
     pub retries: usize,
+    /// Whether runs are kept.
+    pub store: Storing,
     /// Variables that it names as secrets.
     pub secrets: Vec<String>,
     /// The agents it names.
@@ -47,11 +58,13 @@ pub struct Project {
     /// Commands that run around cases and runs, by name.
     pub(super) hooks: Hooks,
     /// Functions of scripts.
-    scripts: Library,
+    pub(super) scripts: Library,
+    /// What they call by names of the project file.
+    pub(super) processes: Named,
     /// Who simulates users where cases do not say it.
     pub simulator: Option<Reference>,
-    /// Who judges where cases do not say it.
-    pub judge: Option<Reference>,
+    /// Who judges, and how, where cases do not say it.
+    pub judge: Judging,
     /// The agent that is tested where nothing else is said.
     target: Option<Arc<Agent>>,
     /// The agent that is tested whatever else is said.
@@ -62,6 +75,8 @@ pub struct Project {
     calling: Calling,
     /// What suites without an agent inherit.
     nothing: Inherited,
+    /// What all cases have in common.
+    shared: Arc<Shared>,
     environment: Environment,
     redactor: Redactor,
     header_secrets: Vec<(String, String)>,
@@ -94,25 +109,30 @@ impl Project {
     /// A folder without a project file.
     pub fn without_file(root: PathBuf, environment: Environment) -> Project {
         Project {
-            root,
             file: None,
             suites: default_suites(),
             parallel: None,
             runs: None,
             min_pass_rate: None,
+            reliability: None,
+            redraws: None,
             retries: 0,
+            store: Storing::default(),
             secrets: Vec::new(),
             agents: Vec::new(),
             connectors: Arc::default(),
             hooks: Hooks::default(),
-            scripts: Library::default(),
+            scripts: Library::new(Grants { root: root.clone(), ..Grants::default() }, environment.clone()),
+            root,
+            processes: Named::default(),
             simulator: None,
-            judge: None,
+            judge: Judging::default(),
             target: None,
             chosen: None,
             replayed: None,
             calling: Calling::default(),
             nothing: Inherited::default(),
+            shared: Arc::default(),
             redactor: Redactor::new(named_secrets(&environment, &[])),
             header_secrets: Vec::new(),
             environment,
@@ -164,6 +184,14 @@ impl Project {
             // Agents and connectors look theirs up when they are used.
             let used_later = ["target", "agents", "connectors", "hooks"];
             for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
+                if entry.key.text == "scripts" {
+                    // Of what scripts call they are looked up when it is called.
+                    let hotseat_document::Value::Map(granted) = &mut entry.value.value else { continue };
+                    for entry in granted.iter_mut().filter(|entry| &*entry.key.text != "processes") {
+                        interpolate(&mut entry.value, &Kind::Json, variables, &source, &mut mistakes);
+                    }
+                    continue;
+                }
                 if let Some(field) = PROJECT.field(&entry.key.text) {
                     interpolate(&mut entry.value, &field.kind, variables, &source, &mut mistakes);
                 }
@@ -173,12 +201,11 @@ impl Project {
         let texts = |key: &str| -> Vec<String> {
             map.list(key).into_iter().flatten().filter_map(View::text).map(str::to_string).collect()
         };
-        let mut reference = |key: &str| {
-            let view = map.get(key)?;
+        let simulator = map.get("simulator").and_then(|view| {
             let read = Reference::parse(view.text()?);
             read.map_err(|words| mistakes.push(Diagnostic::new(words).at(view.place()))).ok()
-        };
-        let (simulator, judge) = (reference("simulator"), reference("judge"));
+        });
+        let judge = judging(map.get("judge"), &mut mistakes);
         let suites = texts("suites");
         let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
         let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
@@ -190,6 +217,19 @@ impl Project {
                     .help("0.8: four of five runs have to pass"),
             );
         }
+        let (grants, processes) = granted::read(&map, root, path, &mut mistakes);
+        let reliability = match reliability(&map, &mut mistakes) {
+            Declared::Here(reliability) => Some(reliability),
+            Declared::Inherited | Declared::Nothing => None,
+        };
+        if let (Some(_), Some(place)) = (reliability, map.key_place("runs")) {
+            let wrong = Diagnostic::new("`runs` and `reliability`: one of the two").at(place);
+            mistakes.push(wrong.help("`max_runs` of `reliability` says how many runs there may be"));
+        }
+        // Its judge is for all who are not told another one, also where no case is read.
+        let declared = |key: &str| map.get(key).filter(|_| key != "judge");
+        let shared = Shared::read(declared, &Shared::default(), &mut mistakes);
+        let store = storing(&map, &mut mistakes);
         let project = Project {
             root: root.to_path_buf(),
             file: Some(shown.into()),
@@ -197,7 +237,10 @@ impl Project {
             parallel: whole("parallel"),
             runs: whole("runs"),
             min_pass_rate,
+            reliability,
+            redraws: whole("redraws"),
             retries: whole("retries").unwrap_or(0),
+            store,
             redactor: Redactor::new(
                 named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),
             ),
@@ -205,8 +248,9 @@ impl Project {
             secrets: texts("secrets"),
             agents,
             connectors,
-            hooks: Hooks::of(&map),
-            scripts: Library::default(),
+            hooks: Hooks::of(&map, &mut mistakes),
+            scripts: Library::new(grants, environment.clone()),
+            processes,
             simulator,
             judge,
             target,
@@ -214,9 +258,20 @@ impl Project {
             replayed: None,
             calling: Calling::default(),
             nothing: Inherited::default(),
+            shared: Arc::new(shared),
             environment,
         };
         if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
+    }
+
+    /// What the models of the project's connectors cost.
+    pub fn prices(&self) -> Prices {
+        let mut prices = Prices::default();
+        for (name, model, price) in self.connectors.prices() {
+            prices.add(name, price);
+            model.iter().for_each(|model| prices.add(model, price));
+        }
+        prices
     }
 
     /// The connectors of a project file, whatever is wrong with its agents.
@@ -247,24 +302,12 @@ impl Project {
         })
     }
 
-    /// The function of a script that is named for the sake of a suite.
+    /// The agent of a name.
     ///
     /// # Errors
-    /// When there is none, and what is wrong with its file.
-    pub fn function(
-        &self,
-        reference: &str,
-        suite: &Suite,
-        agent: Option<&Agent>,
-    ) -> Result<Function, NotFound> {
-        let shown = self.file.as_deref().and_then(|file| Path::new(file).parent());
-        let places = Places {
-            root: self.root.clone(),
-            shown: shown.unwrap_or(Path::new("")).to_path_buf(),
-            agent: agent.and_then(|agent| agent.folder.clone()),
-            suite: Some(suite.folder.clone()),
-        };
-        self.scripts.find(reference, &places)
+    /// When there is none.
+    pub fn named_agent(&self, name: &str) -> Result<Arc<Agent>, Diagnostic> {
+        find_agent(&self.agents, name)
     }
 
     /// Tests the agent of this name, whatever else is said.
@@ -309,6 +352,11 @@ impl Project {
         let secrets = named_secrets(&self.environment, &self.secrets).chain(self.header_secrets());
         self.redactor = Redactor::new(secrets.collect::<Vec<_>>());
         self.calling = calling;
+    }
+
+    /// Its scripts, and what they may do.
+    pub fn scripts(&self) -> &Library {
+        &self.scripts
     }
 
     /// How agents are spoken to.
@@ -383,7 +431,8 @@ impl Project {
             | Target::OpenAi(_)
             | Target::Http(_)
             | Target::Command(_)
-            | Target::Replay(_) => &*self.connectors,
+            | Target::Replay(_)
+            | Target::InCode(_) => &*self.connectors,
         };
         let mut named = BTreeMap::new();
         for (name, place) in names {
@@ -425,6 +474,22 @@ impl Project {
         near.or_else(|| self.target.clone())
     }
 
+    /// What is tested in place of an agent: recordings, where these are served.
+    pub fn in_place_of(&self, agent: &Arc<Agent>) -> Arc<Agent> {
+        match &self.replayed {
+            None => agent.clone(),
+            Some(replayed) => replayed.in_place_of(Some(agent)),
+        }
+    }
+
+    /// The agent of this name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn agent(&self, name: &str) -> Result<Arc<Agent>, Diagnostic> {
+        find_agent(&self.agents, name)
+    }
+
     /// What is wrong with an agent for a case that has no hooks.
     ///
     /// # Errors
@@ -459,7 +524,13 @@ impl Project {
     /// What the cases of suites that test an agent are decoded with.
     pub fn decoding<'a>(&'a self, agent: Option<&'a Agent>) -> Decoding<'a> {
         let inherited = agent.map_or(&self.nothing, |agent| &agent.inherited);
-        Decoding { inherited, environment: &self.environment, redactor: &self.redactor }
+        Decoding {
+            inherited,
+            shared: &self.shared,
+            root: &self.root,
+            environment: &self.environment,
+            redactor: &self.redactor,
+        }
     }
 
     /// What takes the secrets of the environment out.
@@ -519,7 +590,7 @@ fn connectors(project: &Map<'_>, root: &Path, mistakes: &mut Diagnostics) -> Con
     connectors
 }
 
-/// What headers and keys of agents and connectors hold: the environment variables that they use, for that is how
+/// What headers and keys of agents, connectors and processes of scripts hold: the environment variables that they use, for that is how
 /// secrets come into them, and the keys that are written out.
 fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
     use hotseat_document::Value;
@@ -528,6 +599,7 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
         _ => Vec::new(),
     };
     let agents = project.get("target").cloned().into_iter().chain(entries(project.get("agents")));
+    let agents = agents.chain(entries(project.get("scripts").and_then(|scripts| scripts.get("processes"))));
     let connectors = entries(project.get("connectors"));
     let mut secrets = Vec::new();
     for key in connectors.iter().filter_map(|connector| connector.get("api_key")) {
@@ -564,5 +636,5 @@ pub(super) fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>
 }
 
 fn default_suites() -> Vec<String> {
-    vec!["**/*.test.{yaml,yml,json,jsonl}".to_string()]
+    ["**/*.test.{yaml,yml,json,jsonl}", "**/*_test.{ts,mts,js,mjs}"].map(str::to_string).to_vec()
 }

@@ -1,6 +1,9 @@
 //! What may be written in a project file, as data.
 
-use crate::cases::shape::{ASSERT_KIND, AWAITING, CLIENT_TOOL, CONTEXT, HOOK, RETRIES};
+use crate::cases::shape::{
+    ASSERT_KIND, AWAITING, CLIENT_TOOL, CONTEXT, CRITERIA_KIND, JUDGE_KIND, RELIABILITY_KIND, RETRIES,
+};
+use crate::cases::topic_shape::{GRAPH_FIELD, SIMULATE_FIELD, TOPICS_FIELD};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -28,25 +31,38 @@ pub static PROJECT: Shape = Shape {
         ),
         Field::optional(
             "hooks",
-            Kind::Map(&Kind::Shape(&HOOK)),
-            "Commands by name: cases name them under `before` and `after`, the command line behind `--before` and `--after`. They run in the folder of the project file.",
+            Kind::Map(&Kind::Shape(&NAMED_HOOK)),
+            "Commands, and functions of scripts, by name: cases name them under `before` and `after`, the command line behind `--before` and `--after`. Commands run in the folder of the project file.",
+        ),
+        Field::optional(
+            "scripts",
+            Kind::Shape(&SCRIPTS),
+            "What functions of scripts may do beside computing. What is not granted here they cannot do.",
         ),
         Field::optional(
             "simulator",
             Kind::NonEmptyText,
-            "Who simulates users where cases do not say it: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt.",
+            "Who simulates users where cases do not say it: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the built-in prompt.",
         ),
         Field::optional(
             "judge",
-            Kind::NonEmptyText,
-            "Who judges where `agent` assertions do not say it: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt.",
+            JUDGE_KIND,
+            "Who judges where suites, cases and assertions do not say it: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the built-in prompts; or a mapping that says how, too.",
+        ),
+        TOPICS_FIELD,
+        GRAPH_FIELD,
+        SIMULATE_FIELD,
+        Field::optional(
+            "criteria",
+            CRITERIA_KIND,
+            "Criteria by name, for `satisfy` in all suites; suites and cases add theirs, and the same name replaces.",
         ),
         Field::optional(
             "suites",
             Kind::NonEmptyList(&Kind::NonEmptyText),
             "Which files `hotseat test` runs when it is given none: globs relative to the project file.",
         )
-        .default("['**/*.test.{yaml,yml,json,jsonl}']"),
+        .default("['**/*.test.{yaml,yml,json,jsonl}', '**/*_test.{ts,mts,js,mjs}']"),
         Field::optional(
             "parallel",
             Kind::Integer { min: 1, max: 10_000 },
@@ -72,10 +88,135 @@ pub static PROJECT: Shape = Shape {
         )
         .default("0"),
         Field::optional(
+            "reliability",
+            RELIABILITY_KIND,
+            "How often each case has to pass that does not say it: it is run until that is shown or refuted.",
+        ),
+        Field::optional(
+            "redraws",
+            Kind::Integer { min: 0, max: 10_000 },
+            "Where a case is run several times: how many of its runs are made again because a helper or the machine has spoiled them. Default: one for each ten runs, and at least 3.",
+        ),
+        Field::optional(
+            "store",
+            Kind::OneOf(&[Kind::Bool, Kind::Shape(&STORE)]),
+            "Whether runs are kept in `.hotseat/runs.db` beside this file, and how many of them: `false` keeps none.",
+        )
+        .default("true"),
+        Field::optional(
             "secrets",
             Kind::List(&Kind::NonEmptyText),
             "Variables whose values never appear in any output: `ENV.NAME`, or `NAME` for what hooks give. Those used in headers and keys and those named like secrets are found without it.",
         ),
+    ],
+};
+
+/// What scripts may do.
+pub static SCRIPTS: Shape = Shape {
+    name: "Scripts",
+    doc: "What functions of scripts may do beside computing: nothing that is not written here.",
+    fields: &[
+        Field::optional(
+            "hosts",
+            Kind::List(&Kind::NonEmptyText),
+            "Where `fetch` may go: `api.example.com`, `*.example.com` for everything below a name, `127.0.0.1:8080` for one port only. Redirects to other hosts are not followed.",
+        ),
+        Field::optional(
+            "read",
+            Kind::List(&Kind::NonEmptyText),
+            "Files and folders that `files` may read, relative to the project file; `.` is all of the project. Nothing outside of the project's folder is ever read.",
+        ),
+        Field::optional(
+            "write",
+            Kind::List(&Kind::NonEmptyText),
+            "Files and folders that `files` may read and change.",
+        ),
+        Field::optional(
+            "env",
+            Kind::List(&Kind::NonEmptyText),
+            "Environment variables that `process.env` has, by their names.",
+        ),
+        Field::optional(
+            "processes",
+            Kind::Map(&Kind::Shape(&PROCESS)),
+            "What `Process(name, …)` calls, by its names: commands and requests. `models.*` stands for every name that begins with `models.`.",
+        ),
+        Field::optional(
+            "timeout_ms",
+            MILLISECONDS,
+            "How long one call of a function may take, all that it waits for included, where an assertion or a hook does not say so. Default: 10 s for functions that judge, 30 s for hooks, 120 s for simulated users, judges and generators.",
+        ),
+        Field::optional(
+            "memory_mb",
+            Kind::Integer { min: 1, max: 4096 },
+            "How many MiB one call of a function may hold.",
+        )
+        .default("64"),
+    ],
+};
+
+/// A hook by its name.
+pub static NAMED_HOOK: Shape = Shape {
+    name: "NamedHook",
+    doc: "A command or a function of a script that runs around cases or runs.",
+    fields: &[
+        Field::optional(
+            "cmd",
+            Kind::NonEmptyList(&Kind::Text),
+            "The program and its arguments. No shell is involved: nothing is expanded.",
+        ),
+        Field::optional(
+            "use",
+            Kind::NonEmptyText,
+            "In place of a command: the function, as `scripts:path.function`. One that is in no need of a name or of a `timeout_ms` of its own need not be listed here.",
+        ),
+        Field::optional(
+            "timeout_ms",
+            MILLISECONDS,
+            "How long it may run. A command is killed then, with its children. Default: 30 s, for functions `timeout_ms` under `scripts`.",
+        ),
+        Field::optional("env", Kind::Map(&Kind::Text), "Environment variables added for the command."),
+        Field::optional(
+            "cwd",
+            Kind::NonEmptyText,
+            "The working folder of the command, relative to the project file.",
+        )
+        .default("."),
+    ],
+};
+
+/// What a script calls by a name.
+pub static PROCESS: Shape = Shape {
+    name: "Process",
+    doc: "What a script calls by a name: a command or a request. It is told `{name, args, ctx}` as JSON, on standard input or as the body, and its answer is what it prints, or answers, as JSON; nothing is null.",
+    fields: &[
+        Field::optional(
+            "cmd",
+            Kind::NonEmptyList(&Kind::Text),
+            "The program and its arguments. No shell is involved: nothing is expanded.",
+        ),
+        Field::optional(
+            "cwd",
+            Kind::NonEmptyText,
+            "The working folder of the command, relative to the project file.",
+        )
+        .default("."),
+        Field::optional("env", Kind::Map(&Kind::Text), "Environment variables added for the command."),
+        Field::optional("url", Kind::Url, "Where the request is sent. Redirects are not followed."),
+        Field::optional("method", Kind::NonEmptyText, "The method of the request.").default("POST"),
+        HEADERS,
+        Field::optional("timeout_ms", MILLISECONDS, "How long it may take.").default("30000"),
+    ],
+};
+
+/// How many runs are kept.
+pub static STORE: Shape = Shape {
+    name: "Store",
+    doc: "How many runs are kept. The oldest are given up first, and the last one never.",
+    fields: &[
+        Field::optional("keep", Kind::NonEmptyText, "How long: `90d`, `12h`, `4w`.").default("\"90d\""),
+        Field::optional("max_size", Kind::NonEmptyText, "How much room they may take: `1GB`, `500MB`.")
+            .default("\"1GB\""),
     ],
 };
 

@@ -1,16 +1,22 @@
 //! Attempts and how steady cases are, as they are written to report files.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use hotseat_trace::Status;
 use serde::Serialize;
 
-use super::record::{HeldRecord, VerdictRecord, documented, ms};
-use crate::run::{Attempt, Class, Repeats, Repetition, Stability};
+use super::record::{HeldRecord, VerdictRecord, documented, is_false, ms};
+use crate::run::{Attempt, Class, Grade, Grades, Promise, Repeats, Repetition, Stability};
 
 /// One of several attempts at a case.
 #[derive(Debug, Serialize)]
 pub struct AttemptRecord<'a> {
     #[serde(flatten)]
     pub number: Number,
+    /// Whether it says nothing about the agent.
+    #[serde(skip_serializing_if = "is_false")]
+    pub invalid: bool,
     #[serde(flatten)]
     pub verdict: VerdictRecord<'a>,
     #[serde(flatten)]
@@ -28,17 +34,26 @@ pub enum Number {
 /// How steady a case is.
 #[derive(Debug, Serialize)]
 pub struct StabilityRecord<'a> {
-    /// How many runs were made.
+    /// How many runs were made and count.
     pub runs: usize,
     pub passed: usize,
     pub failed: usize,
     pub skipped: usize,
-    /// How many of those that failed say nothing about the agent.
+    /// How many of all that were made say nothing about the agent.
     pub invalid: usize,
+    /// How many of these were made again, and are counted nowhere else.
+    pub redrawn: usize,
     /// How many were never begun.
     pub not_run: usize,
     /// In percent.
     pub pass_rate: f64,
+    /// Where the rate lies, in percent, as far as runs tell that say something about the agent.
+    pub pass_rate_low: f64,
+    pub pass_rate_high: f64,
+    /// How sure that is, in percent.
+    pub pass_rate_confidence: f64,
+    /// For k runs in a row how likely they all pass, from 0 to 1.
+    pub pass_k: BTreeMap<usize, f64>,
     /// Of all pairs of runs, the part in which the agent answered the same; null with fewer than two.
     pub consistency: Option<f64>,
     /// Null where not all runs were made and none of them failed.
@@ -47,22 +62,55 @@ pub struct StabilityRecord<'a> {
     pub stability_class: Option<&'static str>,
     pub avg_duration_ms: f64,
     pub min_duration_ms: f64,
+    pub median_duration_ms: f64,
     pub max_duration_ms: f64,
     pub std_deviation_ms: f64,
+    /// What became of the reliability that is declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<PromiseRecord>,
     pub run_details: Vec<AttemptRecord<'a>>,
 }
+
+/// What became of a reliability that is declared.
+#[derive(Debug, Serialize)]
+pub struct PromiseRecord {
+    /// `PASS`, `FAIL`, `FLAKY` or `INCONCLUSIVE`.
+    pub status: &'static str,
+    pub rate: f64,
+    pub confidence: f64,
+    pub max_runs: usize,
+    /// After how many runs that was known; null where it is not.
+    pub decided_after: Option<usize>,
+}
+
+/// Of how many cases what became of a declared reliability.
+#[derive(Debug, Serialize)]
+pub struct GradesRecord {
+    pub pass: usize,
+    pub fail: usize,
+    pub flaky: usize,
+    pub inconclusive: usize,
+}
+
+/// For so many runs in a row it is said how likely they all pass.
+const IN_A_ROW: usize = 10;
 
 /// The runs of all cases together.
 #[derive(Debug, Serialize)]
 pub struct RepeatsRecord {
-    pub runs_per_case: usize,
+    /// Of cases that declare no reliability.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs_per_case: Option<usize>,
     pub total_runs: usize,
     pub passed_runs: usize,
     pub invalid_runs: usize,
+    pub redrawn_runs: usize,
     /// In percent; null where no run was made.
     pub overall_pass_rate: Option<f64>,
     pub stable_cases: usize,
     pub unstable_cases: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<GradesRecord>,
 }
 
 /// An attempt that has ended, in one line of events.
@@ -89,6 +137,7 @@ impl<'a> AttemptRecord<'a> {
     fn of(attempt: &'a Attempt, number: Number) -> Self {
         AttemptRecord {
             number,
+            invalid: attempt.is_invalid(),
             verdict: VerdictRecord::of(&attempt.verdict, |failure| documented(failure, attempt)),
             held: HeldRecord::of(attempt, true),
         }
@@ -96,24 +145,45 @@ impl<'a> AttemptRecord<'a> {
 }
 
 impl<'a> StabilityRecord<'a> {
-    pub fn of(of: &Stability, attempts: &'a [Attempt]) -> Self {
+    pub fn of(of: &Stability, attempts: &'a [Arc<Attempt>]) -> Self {
         let runs = attempts.iter().map(|attempt| AttemptRecord::of(attempt, Number::Run(attempt.number)));
+        let (interval, confidence) = of.interval();
+        let in_a_row = (1..=IN_A_ROW).filter_map(|k| Some((k, (of.all_of(k)? * 1e6).round() / 1e6)));
         StabilityRecord {
             runs: of.runs,
             passed: of.passed,
             failed: of.failed,
             skipped: of.skipped,
             invalid: of.invalid,
+            redrawn: of.redrawn,
             not_run: of.not_run,
             pass_rate: percent(of.pass_rate()),
+            pass_rate_low: percent(interval.low),
+            pass_rate_high: percent(interval.high),
+            pass_rate_confidence: percent(confidence),
+            pass_k: in_a_row.collect(),
             consistency: of.consistency.map(|part| (part * 1000.0).round() / 1000.0),
             stable: of.is_stable(),
             stability_class: of.class().map(Class::name),
             avg_duration_ms: ms(of.average),
             min_duration_ms: ms(of.shortest),
+            median_duration_ms: ms(of.median),
             max_duration_ms: ms(of.longest),
             std_deviation_ms: ms(of.deviation),
+            reliability: of.promise.as_ref().map(PromiseRecord::of),
             run_details: runs.collect(),
+        }
+    }
+}
+
+impl PromiseRecord {
+    fn of(promise: &Promise) -> Self {
+        PromiseRecord {
+            status: Grade::name(promise.grade),
+            rate: promise.reliability.rate,
+            confidence: promise.reliability.confidence,
+            max_runs: promise.reliability.max_runs,
+            decided_after: promise.decided_after,
         }
     }
 }
@@ -125,9 +195,14 @@ impl RepeatsRecord {
             total_runs: repeats.total,
             passed_runs: repeats.passed,
             invalid_runs: repeats.invalid,
+            redrawn_runs: repeats.redrawn,
             overall_pass_rate: repeats.pass_rate().map(percent),
             stable_cases: repeats.stable_cases,
             unstable_cases: repeats.unstable_cases,
+            reliability: (repeats.grades.all() > 0).then(|| {
+                let Grades { pass, fail, flaky, inconclusive } = repeats.grades;
+                GradesRecord { pass, fail, flaky, inconclusive }
+            }),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::failures::Failures;
 use super::jsonl::line;
 use super::record::{ResultRecord, StartRecord, SummaryRecord};
 use super::{Reporter, RunEvent};
-use crate::run::{Control, Repetition, Selected, Setting};
+use crate::run::{Control, Repetition, Selected, Setting, Told};
 
 /// How many failed cases the summary names.
 const NAMED: usize = 1_000;
@@ -94,7 +94,7 @@ pub fn nothing_ran(out: &mut impl Write, exit_code: u8) -> io::Result<()> {
 /// # Errors
 /// When it cannot be written.
 pub fn would_run(out: &mut impl Write, selected: &Selected) -> io::Result<()> {
-    line(out, "dry_run_case", TestRecord::of(selected))
+    line(out, "dry_run_case", TestRecord::of(&selected.told))
 }
 
 /// Writes a mistake as an `error` event.
@@ -114,7 +114,7 @@ pub fn note(out: &mut impl Write, note: &Diagnostic) -> io::Result<()> {
 }
 
 impl<'a> TestRecord<'a> {
-    fn of(selected: &'a Selected) -> Self {
+    fn of(selected: &'a Told) -> Self {
         let case = &selected.case;
         TestRecord {
             index: selected.index,
@@ -141,11 +141,11 @@ impl<'a> MessageRecord<'a> {
 }
 
 impl<W: Write + Send> Reporter for Events<W> {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let out = &mut self.out;
         match event {
-            RunEvent::Started { plan, parallel, at } => {
-                line(out, "start", StartRecord::of(plan, *parallel, *at, &self.setting))
+            RunEvent::Started { total, parallel, at } => {
+                line(out, "start", StartRecord::of(*total, *parallel, *at, &self.setting))
             }
             RunEvent::CaseStarted(selected) => line(out, "test_start", TestRecord::of(selected)),
             RunEvent::AttemptEnded { attempt, repetition } => match repetition {

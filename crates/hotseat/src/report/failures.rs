@@ -111,8 +111,14 @@ impl Failures {
             FailureKind::SimulatorError | FailureKind::JudgeError => {
                 format!("see what the helper was asked and said: {}", with("--trace trace.jsonl"))
             }
+            FailureKind::Inconclusive => {
+                "raise `max_runs` of `reliability`, or declare what the agent keeps with room to spare".to_string()
+            }
             FailureKind::ScriptError => {
                 "correct the script; the failure shows the line that is wrong".to_string()
+            }
+            FailureKind::UsageError => {
+                "have the agent report its usage, and give its model's connector a `price`; or drop the budget".to_string()
             }
             FailureKind::Cancelled => match &run {
                 Some(run) => format!("run again what was cancelled: `{run}`"),

@@ -35,7 +35,7 @@ impl<W: Write + Send> GitHub<W> {
 }
 
 impl<W: Write + Send> Reporter for GitHub<W> {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
         let Some(Told { level, attempt, message, detail }) = Told::of(outcome) else { return Ok(()) };
         let failed_check = attempt.checks.iter().find(|checked| checked.fails());

@@ -31,7 +31,7 @@ impl Json {
 }
 
 impl Reporter for Json {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
             RunEvent::CaseEnded(outcome) => {
                 let piece =

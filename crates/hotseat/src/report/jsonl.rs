@@ -40,11 +40,11 @@ impl JsonLines {
 }
 
 impl Reporter for JsonLines {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let JsonLines { out, setting } = self;
         match event {
-            RunEvent::Started { plan, parallel, at } => {
-                line(out, "start", StartRecord::of(plan, *parallel, *at, setting))
+            RunEvent::Started { total, parallel, at } => {
+                line(out, "start", StartRecord::of(*total, *parallel, *at, setting))
             }
             RunEvent::CaseEnded(outcome) => line(out, "result", ResultRecord::of(outcome, setting)),
             RunEvent::Ended(summary) => line(out, "summary", SummaryRecord::of(summary, setting)),

@@ -7,12 +7,14 @@ use std::mem;
 use std::time::Duration;
 
 use hotseat_trace::{Failure, FailureKind, Status};
-use quick_junit::{FlakyOrRerun, NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
+use quick_junit::{
+    FlakyOrRerun, NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite,
+};
 
 use super::record::rfc3339;
 use super::spool::{Piece, Spool};
 use super::{Reporter, RunEvent};
-use crate::run::{Attempt, Outcome};
+use crate::run::{Attempt, Finding, Outcome, Stability, State};
 
 /// Writes JUnit when the run has ended: the format wants its counts first. Until then the cases wait in a spool.
 pub struct JUnit {
@@ -106,7 +108,7 @@ fn element(alone: TestSuite) -> io::Result<String> {
 }
 
 impl Reporter for JUnit {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
             RunEvent::CaseEnded(outcome) => self.add(outcome),
             RunEvent::Ended(summary) => self.write(summary.duration),
@@ -122,8 +124,12 @@ impl Reporter for JUnit {
 /// failed behind it are reruns, and those before a case passed are flaky.
 fn test_case(outcome: &Outcome) -> TestCase {
     let (case, verdict) = (&outcome.selected.case, &outcome.verdict);
-    let mut failed: Vec<&Attempt> =
-        outcome.attempts.iter().filter(|attempt| attempt.verdict.failure.is_some()).collect();
+    let mut failed: Vec<&Attempt> = outcome
+        .attempts
+        .iter()
+        .map(|attempt| &**attempt)
+        .filter(|attempt| attempt.verdict.failure.is_some())
+        .collect();
     let mut told = outcome.telling();
     let mut status = match verdict.status {
         Status::Passed => TestCaseStatus::success(),
@@ -153,10 +159,34 @@ fn test_case(outcome: &Outcome) -> TestCase {
     test_case.extra.insert("file".into(), case.place.file().into());
     test_case.extra.insert("line".into(), case.place.line().to_string().into());
     test_case.extra.insert("timestamp".into(), rfc3339(told.started_at).into());
+    if let Some(stability) = &outcome.stability {
+        test_case.properties.extend(properties(stability));
+    }
+    for finding in told.checks.iter().filter(|finding| !finding.check.is_hard()) {
+        test_case.add_property(measured(finding));
+    }
     if verdict.status == Status::Failed {
         test_case.set_system_out(transcript(told));
     }
     test_case
+}
+
+/// How steady a case is.
+fn properties(stability: &Stability) -> Vec<Property> {
+    let (interval, confidence) = stability.interval();
+    let part = |part: f64| format!("{part:.4}");
+    let mut all = vec![
+        Property::new("runs", stability.runs.to_string()),
+        Property::new("passed_runs", stability.passed.to_string()),
+        Property::new("invalid_runs", stability.invalid.to_string()),
+        Property::new("redrawn_runs", stability.redrawn.to_string()),
+        Property::new("pass_rate", part(stability.pass_rate())),
+        Property::new("pass_rate_low", part(interval.low)),
+        Property::new("pass_rate_high", part(interval.high)),
+        Property::new("pass_rate_confidence", part(confidence)),
+    ];
+    all.extend(stability.promise.map(|promise| Property::new("reliability", promise.grade.name())));
+    all
 }
 
 /// A check that does not hold is a failure, everything else that went wrong an error.
@@ -183,6 +213,18 @@ fn rerun(attempt: &Attempt) -> Option<TestRerun> {
     rerun.set_stack_trace(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
     rerun.set_system_out(transcript(attempt));
     Some(rerun)
+}
+
+/// A check that is only measured: what it measures, what it came to, and why.
+fn measured(finding: &Finding) -> Property {
+    let what = finding.check.criterion.as_deref().unwrap_or(&finding.verdict.expected);
+    let at = finding.turn.map_or_else(String::new, |turn| format!(" (turn {turn})"));
+    let state = match finding.state() {
+        State::Passed => "passed",
+        State::Failed => "failed",
+        State::Errored => "errored",
+    };
+    Property::new(format!("evaluate: {what}{at}"), format!("{state}: {}", finding.verdict.actual))
 }
 
 /// The conversation as text.

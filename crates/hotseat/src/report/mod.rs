@@ -5,9 +5,11 @@ mod console;
 mod events;
 mod failures;
 mod github;
+mod html;
 mod json;
 mod jsonl;
 mod junit;
+mod markdown;
 mod record;
 mod recordings;
 mod reply;
@@ -22,17 +24,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use console::{Console, Look};
+pub use console::{Console, Look, conversation};
 pub use events::{Events, mistake, note, nothing_ran, would_run};
 pub use github::GitHub;
+pub use html::Html;
 pub use json::Json;
 pub use jsonl::JsonLines;
 pub use junit::JUnit;
+pub use markdown::Markdown;
 pub use recordings::Recordings;
 pub use reply::Reply;
 pub use saved::SavedCases;
 pub use trace::TraceLines;
-pub use words::{count, duration, lines, one_line};
+pub use words::{count, duration, lines, one_line, wrap};
 
 use crate::run::{RunEvent, Setting};
 
@@ -42,7 +46,7 @@ pub trait Reporter: Send {
     ///
     /// # Errors
     /// When what it writes cannot be written.
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()>;
+    fn report(&mut self, event: &RunEvent) -> io::Result<()>;
 
     /// Takes note of another report that cannot be written.
     fn lost(&mut self, _output: &str) {}
@@ -57,10 +61,14 @@ pub enum Format {
     JsonLines,
     /// `.xml`: JUnit.
     JUnit,
+    /// `.html`: a page for people, whole in itself.
+    Html,
+    /// `.md`: a short summary.
+    Markdown,
 }
 
 /// The endings that name a format.
-pub const ENDINGS: &str = ".json, .jsonl, .xml";
+pub const ENDINGS: &str = ".json, .jsonl, .xml, .html, .md";
 
 impl Format {
     /// The format that a file name asks for.
@@ -69,8 +77,23 @@ impl Format {
             "json" => Some(Format::Json),
             "jsonl" | "ndjson" => Some(Format::JsonLines),
             "xml" => Some(Format::JUnit),
+            "html" | "htm" => Some(Format::Html),
+            "md" | "markdown" => Some(Format::Markdown),
             _ => None,
         }
+    }
+
+    /// Whether it is made for programs, so that nobody else can write it.
+    pub fn is_for_programs(self) -> bool {
+        match self {
+            Format::Json | Format::JsonLines | Format::JUnit => true,
+            Format::Html | Format::Markdown => false,
+        }
+    }
+
+    /// Whether it needs the events of conversations, not only what they amount to.
+    pub fn needs_events(self) -> bool {
+        self == Format::Html
     }
 }
 
@@ -83,6 +106,8 @@ pub fn open(file: File, format: Format, shown: &str, setting: Arc<Setting>) -> i
         Format::Json => Box::new(Json::new(file, shown.to_string(), setting)?),
         Format::JsonLines => Box::new(JsonLines::new(file, setting)),
         Format::JUnit => Box::new(JUnit::new(file)?),
+        Format::Html => Box::new(Html::new(file, shown.to_string(), setting)?),
+        Format::Markdown => Box::new(Markdown::new(file, setting)),
     })
 }
 

@@ -2,15 +2,18 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::record::rfc3339;
 use super::{Reporter, RunEvent};
 use crate::recording::{self, Recording, suite_name};
+use crate::run::Setting;
 
 /// Writes a recording of each case that was held.
 pub struct Recordings {
     folder: PathBuf,
     project: PathBuf,
+    setting: Arc<Setting>,
 }
 
 impl Recordings {
@@ -18,16 +21,16 @@ impl Recordings {
     ///
     /// # Errors
     /// When nothing can be written there.
-    pub fn open(folder: PathBuf, project: PathBuf) -> io::Result<Self> {
+    pub fn open(folder: PathBuf, project: PathBuf, setting: Arc<Setting>) -> io::Result<Self> {
         std::fs::create_dir_all(&folder)?;
         // What cannot be written should show before anybody is asked anything.
         tempfile::tempfile_in(&folder)?;
-        Ok(Recordings { folder, project })
+        Ok(Recordings { folder, project, setting })
     }
 }
 
 impl Reporter for Recordings {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
         let attempt = outcome.telling();
         let turns = recording::turns_of(&attempt.events, &attempt.conversation);
@@ -39,7 +42,7 @@ impl Reporter for Recordings {
         let recording = Recording {
             suite: Some(suite_name(&self.project, &selected.suite.path)),
             case: selected.case.id.clone(),
-            agent: selected.agent.as_ref().and_then(|agent| agent.name.as_deref()).map(str::to_string),
+            agent: self.setting.tested(selected).and_then(|agent| agent.name.clone()),
             recorded_at: Some(rfc3339(attempt.started_at)),
             turns,
         };

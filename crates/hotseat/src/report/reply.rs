@@ -62,7 +62,7 @@ impl<W: Write + Send> Reply<W> {
 }
 
 impl<W: Write + Send> Reporter for Reply<W> {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
             RunEvent::CaseEnded(outcome) if outcome.stability.is_none() => self.write(outcome.telling()),
             RunEvent::CaseEnded(outcome) => {

@@ -25,13 +25,13 @@ impl SavedCases {
 fn saved(attempt: &Attempt) -> Option<Value> {
     let case = &attempt.selected.case;
     let held = &attempt.conversation.turns;
-    if held.len() <= case.turns.len() {
+    if held.len() <= case.turns {
         return None;
     }
     let Value::Object(written) = case.to_json() else { return None };
     let mut turns = match written.get("turns") {
         Some(Value::Array(turns)) => turns.clone(),
-        _ => case.opening.input.iter().map(|input| json!({"input": input})).collect(),
+        _ => case.input.iter().map(|input| json!({"input": input})).collect(),
     };
     let said = held.iter().skip(turns.len()).map(|turn| json!({"input": turn.user}));
     turns.extend(said);
@@ -46,7 +46,7 @@ fn saved(attempt: &Attempt) -> Option<Value> {
 }
 
 impl Reporter for SavedCases {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         if let RunEvent::CaseEnded(outcome) = event
             && let Some(case) = saved(outcome.telling())
         {

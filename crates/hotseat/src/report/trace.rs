@@ -21,7 +21,7 @@ impl TraceLines {
 }
 
 impl Reporter for TraceLines {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
         let case = &outcome.selected.case;
         for attempt in &outcome.attempts {

@@ -47,7 +47,8 @@ impl Role {
             options: options(&Map::new(), told),
             history: Vec::new(),
             turn: 1,
-            prompt: PROMPT,
+            prompt: PROMPT.into(),
+            format: None,
             until: None,
         };
         match self.ask(asked).await {

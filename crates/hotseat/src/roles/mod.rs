@@ -1,6 +1,7 @@
 //! Helpers that are asked during a run: whoever simulates the user, judges, makes cases up, or writes a report.
 //!
-//! A helper is an agent like any other, reached by the same adapters, or a model that is asked with a prompt of ours.
+//! A helper is an agent like any other, reached by the same adapters, a model that is asked with a prompt of ours, or a
+//! function of a script.
 //! Each question is a conversation of its own, so what a helper said of one case never colours what it says of
 //! another. What it says is read strictly: an answer that makes no sense is the helper's error, never a verdict.
 
@@ -10,24 +11,32 @@ mod judge;
 mod reporter;
 mod simulator;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hotseat_model::{Discard, Message as ModelMessage, Model, Position, Request};
+use hotseat_model::{
+    Discard, ErrorKind as ModelErrorKind, Message as ModelMessage, Model, ModelError, Position, Request,
+    ResponseFormat, StopReason,
+};
+use hotseat_script::ErrorKind;
 use hotseat_trace::{Failure, FailureKind, Payload, RoleAnswered, TurnStarted, UserMessage};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
 pub use dialogue::Dialogue;
 pub use generator::GeneratorQuestion;
-pub use judge::{JudgeQuestion, Judgement};
+pub use judge::{
+    Asked, By, Candidate, Classified, Confidence, Judge, JudgeQuestion, Judgement, Seen, TopicQuestion,
+};
 pub use reporter::ReporterQuestion;
-pub use simulator::{SimulatorQuestion, UserMove};
+pub use simulator::{SimulatorQuestion, UserAnswer, UserMove};
 
 use crate::adapters::{AgentSession, Input, Limits, TurnError};
 use crate::checks::Reference;
+use crate::scripts::{Callable, Called};
 use crate::session::{Message, Part, Recorder, Redactor, TurnScript};
 
 /// A helper.
@@ -49,6 +58,8 @@ enum Who {
     Agent(Opening),
     /// As a model, with a prompt of ours; and how often it was asked.
     Model(Arc<dyn Model>, Arc<AtomicU32>),
+    /// As a function of a script.
+    Script(Callable),
 }
 
 /// Opens a conversation with an agent.
@@ -56,7 +67,7 @@ pub type Opening = Arc<dyn Fn() -> (Box<dyn AgentSession>, TurnScript) + Send + 
 
 /// What a helper is asked.
 pub struct Question {
-    /// What it is told, in the one message that it gets.
+    /// What it is told, in the one message that it gets: a text as it is, everything else as JSON.
     pub message: Value,
     /// What its protocol carries beside the message.
     pub options: Map<String, Value>,
@@ -65,7 +76,9 @@ pub struct Question {
     /// The turn of the conversation that it is about, from 1.
     pub turn: usize,
     /// What a model is told about its part.
-    pub prompt: &'static str,
+    pub prompt: Cow<'static, str>,
+    /// The form that the answer of a model must have.
+    pub format: Option<ResponseFormat>,
     /// When the answer is given up.
     pub until: Option<Instant>,
 }
@@ -77,6 +90,14 @@ pub struct Said {
     pub text: String,
     /// How long it took.
     pub took: Duration,
+    /// The model that said it, in the provider's words, where that is known.
+    pub model: Option<String>,
+    /// What that cost, as far as it is known.
+    pub usage: Option<Value>,
+    /// Whether it ends because it may not be longer.
+    pub is_cut: bool,
+    /// What a function of a script has said to `console` meanwhile.
+    pub logs: Vec<String>,
 }
 
 /// Why a helper said nothing.
@@ -87,6 +108,22 @@ pub enum Unanswered {
     /// It could not be asked, failed, or took too long, in words.
     Failed(String),
 }
+
+/// Whether the same question may be answered another time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// It may.
+    Now,
+    /// It may, after a pause: whoever is asked has had too many questions.
+    After(Duration),
+    /// It will not.
+    Never,
+}
+
+/// How long whoever has had too many questions is left alone where it does not say.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long it is left alone at most, whatever it says.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl fmt::Debug for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,6 +147,12 @@ impl Role {
         }
     }
 
+    /// A helper that is a function of a script. It may take as long as the project says, else this long.
+    pub fn script(shown: &Reference, function: Callable, usual: Duration) -> Role {
+        let patience = function.patience(usual);
+        Role { who: Who::Script(function), shown: shown.to_string().into(), patience, idle: patience }
+    }
+
     /// As it is shown to people.
     pub fn shown(&self) -> &Arc<str> {
         &self.shown
@@ -120,6 +163,22 @@ impl Role {
     /// # Errors
     /// When it says nothing.
     pub async fn ask(&self, question: Question) -> Result<Said, Unanswered> {
+        self.try_ask(question).await.map_err(|(unanswered, _)| unanswered)
+    }
+
+    /// The same helper, with another limit for one answer.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Role {
+        Role { patience, idle: self.idle.min(patience), ..self }
+    }
+
+    /// Whether it is a model that is told of its part by a prompt of ours, and not an agent that knows its part.
+    fn is_model(&self) -> bool {
+        matches!(self.who, Who::Model(..))
+    }
+
+    /// Asks it.
+    async fn try_ask(&self, question: Question) -> Result<Said, (Unanswered, Again)> {
         let begun = Instant::now();
         let own = begun + self.patience;
         let (deadline, of_conversation) = match question.until {
@@ -136,11 +195,13 @@ impl Role {
                 let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
                 ask_model(&**model, number, question, deadline).await
             }
+            Who::Script(function) => ask_script(function, question, deadline).await,
         };
         match answer {
-            Ok(text) => Ok(Said { text, took: begun.elapsed() }),
-            Err(Unanswered::Deadline) if !of_conversation => {
-                Err(Unanswered::Failed(format!("no answer after {} ms", self.patience.as_millis())))
+            Ok(said) => Ok(Said { took: begun.elapsed(), ..said }),
+            Err((Unanswered::Deadline, _)) if !of_conversation => {
+                let words = format!("no answer after {} ms", self.patience.as_millis());
+                Err((Unanswered::Failed(words), Again::Now))
             }
             Err(unanswered) => Err(unanswered),
         }
@@ -149,59 +210,135 @@ impl Role {
 
 async fn ask_agent(
     mut agent: Box<dyn AgentSession>,
-    mut script: TurnScript,
+    script: TurnScript,
     question: Question,
     limits: Limits,
-) -> Result<String, Unanswered> {
+) -> Result<Said, (Unanswered, Again)> {
     let carries = agent.carries();
     if !question.history.is_empty() {
         if !carries.history {
             let words = "it cannot be told of a conversation as messages; leave `style: transcript` out";
-            return Err(Unanswered::Failed(words.to_string()));
+            return Err((Unanswered::Failed(words.to_string()), Again::Never));
         }
-        agent.remember(&question.history).map_err(|failure| Unanswered::Failed(failure.message))?;
+        let cannot = |failure: Failure| (Unanswered::Failed(failure.message), Again::Never);
+        agent.remember(&question.history).map_err(cannot)?;
     }
-    script.begin_turn(&[]);
+    let text = question.text();
+    let options = Value::Object(question.options);
+    let said = Spoken { content: &[Part::Text(text.clone())], text: &text, options: Some(&options) };
     // What a helper does is nobody's trace; only what it says in the end counts.
+    let recorder = one_turn(agent, script, said, limits).await.map_err(|unanswered| {
+        let again = match unanswered {
+            Unanswered::Failed(_) => Again::Now,
+            Unanswered::Deadline => Again::Never,
+        };
+        (unanswered, again)
+    })?;
+    let Some(turn) = recorder.conversation().turns.first() else { return Ok(Said::default()) };
+    let result = || turn.result.as_ref().map(Value::to_string);
+    Ok(Said {
+        text: turn.answer().map(str::to_string).or_else(result).unwrap_or_default(),
+        usage: match turn.usage.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(Value::Array(several.to_vec())),
+        },
+        is_cut: matches!(turn.finish_reason.as_deref(), Some("length" | "max_tokens")),
+        ..Said::default()
+    })
+}
+
+/// What is said in a turn.
+pub struct Spoken<'a> {
+    /// The words.
+    pub text: &'a str,
+    /// The words, and what is attached to them.
+    pub content: &'a [Part],
+    /// What the agent is told beside it, where its protocol carries that.
+    pub options: Option<&'a Value>,
+}
+
+/// A conversation of one turn that belongs to no case.
+///
+/// # Errors
+/// When it is not held to its end.
+pub async fn one_turn(
+    mut agent: Box<dyn AgentSession>,
+    mut script: TurnScript,
+    said: Spoken<'_>,
+    limits: Limits,
+) -> Result<Recorder, Unanswered> {
+    script.begin_turn(&[]);
     let mut recorder = Recorder::new(Redactor::default(), false);
     let turn_id: Arc<str> = "turn-1".into();
     let message_id: Arc<str> = "message-1".into();
-    let text = question.message.to_string();
     recorder.emit(TurnStarted {
         turn_id: turn_id.clone(),
         conversation_id: agent.conversation_id(),
         caller_id: "hotseat".into(),
         caller_type: "user".into(),
     });
-    let content = text.clone();
     recorder.emit(UserMessage {
         turn_id: turn_id.clone(),
         message_id: message_id.clone(),
-        content,
+        content: said.text.to_string(),
         attachments: Vec::new(),
     });
-    let options = Value::Object(question.options);
-    let parts = [Part::Text(text.clone())];
     let input = Input {
         turn_id,
         message_id,
-        text: &text,
-        content: &parts,
-        options: carries.options.then_some(&options),
+        text: said.text,
+        content: said.content,
+        options: said.options.filter(|_| agent.carries().options),
         script: &mut script,
         limits,
     };
-    let said = agent.say(input, &mut recorder).await;
+    let held = agent.say(input, &mut recorder).await;
     agent.close().await;
-    match said {
-        Ok(()) => {}
-        Err(TurnError::Deadline) => return Err(Unanswered::Deadline),
-        Err(TurnError::Run(error)) => return Err(Unanswered::Failed(error.message)),
-        Err(TurnError::Failed(failure)) => return Err(Unanswered::Failed(failure.message)),
+    match held {
+        Ok(()) => Ok(recorder),
+        Err(TurnError::Deadline) => Err(Unanswered::Deadline),
+        Err(TurnError::Run(error)) => Err(Unanswered::Failed(error.message)),
+        Err(TurnError::Failed(failure)) => Err(Unanswered::Failed(failure.message)),
     }
-    let turn = recorder.conversation().turns.first();
-    let result = || turn?.result.as_ref().map(Value::to_string);
-    Ok(turn.and_then(|turn| turn.answer()).map(str::to_string).or_else(result).unwrap_or_default())
+}
+
+impl Question {
+    /// The message as it is sent.
+    fn text(&self) -> String {
+        match &self.message {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// A function is told the message, and what it returns is its answer: a text as it is, everything else as JSON.
+async fn ask_script(
+    function: &Callable,
+    question: Question,
+    deadline: Instant,
+) -> Result<Said, (Unanswered, Again)> {
+    if !question.history.is_empty() {
+        let words =
+            "a function is told of the conversation under `conversation`; leave `style: transcript` out";
+        return Err((Unanswered::Failed(words.to_string()), Again::Never));
+    }
+    let within = deadline.saturating_duration_since(Instant::now());
+    let Called { result, said: logs } = function.call(vec![question.message], Some(within), within).await;
+    match result {
+        Ok(Value::Null) => Ok(Said { logs, ..Said::default() }),
+        Ok(Value::String(text)) => Ok(Said { text, logs, ..Said::default() }),
+        Ok(other) => Ok(Said { text: other.to_string(), logs, ..Said::default() }),
+        Err(error) if error.kind == ErrorKind::TimeLimit => Err((Unanswered::Deadline, Again::Never)),
+        Err(error) => {
+            let mut words = format!("{error}\n{}", error.diagnostic().render(false, 100));
+            if !logs.is_empty() {
+                words = format!("{words}\nconsole:\n{}", logs.join("\n"));
+            }
+            Err((Unanswered::Failed(words), Again::Never))
+        }
+    }
 }
 
 async fn ask_model(
@@ -209,7 +346,16 @@ async fn ask_model(
     number: u32,
     question: Question,
     deadline: Instant,
-) -> Result<String, Unanswered> {
+) -> Result<Said, (Unanswered, Again)> {
+    let failed = |error: ModelError| {
+        let again = match (error.can_retry(), error.retry_after) {
+            (false, _) => Again::Never,
+            (true, None) if error.kind == ModelErrorKind::RateLimit => Again::After(PAUSE),
+            (true, None) => Again::Now,
+            (true, Some(pause)) => Again::After(pause.min(LONGEST_PAUSE)),
+        };
+        (Unanswered::Failed(error.to_string()), again)
+    };
     let request = Request {
         position: Position {
             // Each question is a conversation of its own, with a name that is the same in every run.
@@ -218,14 +364,26 @@ async fn ask_model(
             call: 1,
             ..Position::default()
         },
-        system: Some(question.prompt.to_string()),
-        messages: vec![ModelMessage::user(question.message.to_string())],
+        messages: vec![ModelMessage::user(question.text())],
+        system: Some(question.prompt.into_owned()),
+        response_format: question.format,
         ..Request::default()
     };
     match timeout_at(deadline, model.call(&request, &mut Discard)).await {
-        Ok(Ok(reply)) => Ok(reply.text),
-        Ok(Err(error)) => Err(Unanswered::Failed(error.to_string())),
-        Err(_) => Err(Unanswered::Deadline),
+        Ok(Ok(reply)) if reply.stop == StopReason::Refusal => {
+            let words = format!("it refused to answer; {}", beginning(&reply.text));
+            Err((Unanswered::Failed(words), Again::Now))
+        }
+        Ok(Ok(reply)) => Ok(Said {
+            text: reply.text,
+            took: Duration::ZERO,
+            model: Some(reply.model.unwrap_or_else(|| model.name().to_string())),
+            usage: serde_json::to_value(reply.usage).ok(),
+            is_cut: reply.stop == StopReason::MaxTokens,
+            logs: Vec::new(),
+        }),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err((Unanswered::Deadline, Again::Never)),
     }
 }
 
@@ -238,9 +396,17 @@ pub struct Exchange {
     said: Said,
     finding: Option<Value>,
     error: Option<String>,
+    /// Which of several askings it is: the vote, and the attempt at it, from 1.
+    asked: Option<(usize, usize)>,
 }
 
 impl Exchange {
+    /// The same exchange, of which it turned out that it is of no use.
+    #[must_use]
+    pub fn wrong(self, words: String) -> Exchange {
+        Exchange { error: Some(words), ..self }
+    }
+
     /// The event of it, as one of a turn.
     pub fn of_turn(self, turn_id: Arc<str>) -> Payload {
         Payload::RoleAnswered(RoleAnswered {
@@ -251,6 +417,11 @@ impl Exchange {
             answer: self.said.text,
             finding: self.finding,
             error: self.error,
+            model: self.said.model.map(Arc::from),
+            usage: self.said.usage,
+            vote: self.asked.map(|(vote, _)| vote as u64),
+            attempt: self.asked.map(|(_, attempt)| attempt as u64),
+            logs: self.said.logs,
             duration_us: u64::try_from(self.said.took.as_micros()).unwrap_or(u64::MAX),
         })
     }
@@ -283,6 +454,8 @@ pub fn failure(kind: FailureKind, words: &str) -> Failure {
         FailureKind::SimulatorError => "simulator error",
         FailureKind::JudgeError => "judge error",
         FailureKind::ScriptError => "script error",
+        FailureKind::UsageError => "usage is not known",
+        FailureKind::TestError => "the test is wrong",
         _ => "helper error",
     };
     let (first, rest) = words.split_once('\n').unwrap_or((words, ""));

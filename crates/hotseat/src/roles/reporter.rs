@@ -31,7 +31,8 @@ impl Role {
             options: Map::from_iter([("metadata".to_string(), metadata)]),
             history: Vec::new(),
             turn: 1,
-            prompt: PROMPT,
+            prompt: PROMPT.into(),
+            format: None,
             until: None,
         };
         match self.ask(asked).await {

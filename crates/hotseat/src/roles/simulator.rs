@@ -1,5 +1,9 @@
 //! A simulated user: what it is told, and what it says.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hotseat_model::ResponseFormat;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -7,12 +11,19 @@ use super::{Dialogue, Exchange, Question, Role, Said, Unanswered, beginning, opt
 use crate::checks::{json_in, whole_json};
 
 const PROMPT: &str = include_str!("prompts/simulator.v1.md");
+/// For a user with a goal, who goes on until there is nothing more to say.
+const USER_PROMPT: &str = include_str!("prompts/user.v1.md");
+const USER_SCHEMA: &str = include_str!("prompts/user.v1.schema.json");
 
 /// What a simulated user is told.
 #[derive(Debug, Clone, Copy)]
 pub struct SimulatorQuestion<'a> {
     /// What the case tells it: `metadata` with `persona` and `goal`, `connector`, …
     pub options: &'a Map<String, Value>,
+    /// What it is told of itself, where it has a goal and goes on until there is nothing more to say.
+    pub told: Option<&'a Map<String, Value>>,
+    /// A prompt of the case's own for a model.
+    pub prompt: Option<&'a str>,
     /// The case.
     pub test_id: &'a str,
     /// The conversation with the agent.
@@ -38,6 +49,25 @@ pub enum UserMove {
     Says(String),
     /// It has what it wants. What it would have said is not sent.
     GoalAchieved,
+    /// It will not get what it wants, and has nothing more to say.
+    GivesUp,
+}
+
+/// What a simulated user answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserAnswer {
+    /// What it does next.
+    pub next: UserMove,
+    /// How far it has come: `none`, `partial`, `achieved`.
+    pub goal_progress: Option<Arc<str>>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+impl From<UserMove> for UserAnswer {
+    fn from(next: UserMove) -> UserAnswer {
+        UserAnswer { next, goal_progress: None, reason: None }
+    }
 }
 
 impl Role {
@@ -48,7 +78,7 @@ impl Role {
     pub async fn simulate(
         &self,
         question: SimulatorQuestion<'_>,
-    ) -> Result<(Result<UserMove, String>, Exchange), Unanswered> {
+    ) -> Result<(Result<UserAnswer, String>, Exchange), Unanswered> {
         let (message, metadata) = question.told();
         let dialogue = question.dialogue;
         let asked = Question {
@@ -56,24 +86,65 @@ impl Role {
             options: options(question.options, metadata),
             history: if question.as_messages { dialogue.messages() } else { Vec::new() },
             turn: question.turn_number,
-            prompt: PROMPT,
+            prompt: question.prompt(),
+            format: question.format(),
             until: question.until,
         };
         let (said, next, finding) = match self.ask(asked).await {
             Err(Unanswered::Deadline) => return Err(Unanswered::Deadline),
             Err(Unanswered::Failed(words)) => (Said::default(), Err(words), None),
-            Ok(said) => match read(&said.text) {
+            Ok(said) => match question.read(&said.text, self.is_model()) {
                 Ok((next, finding)) => (said, Ok(next), Some(finding)),
                 Err(words) => (said, Err(words), None),
             },
         };
         let error = next.as_ref().err().cloned();
         let agent = self.shown().clone();
-        Ok((next, Exchange { role: "simulator", agent, question: message, said, finding, error }))
+        Ok((
+            next,
+            Exchange { role: "simulator", agent, question: message, said, finding, error, asked: None },
+        ))
     }
 }
 
 impl SimulatorQuestion<'_> {
+    /// What a model is told about its part.
+    fn prompt(&self) -> Cow<'static, str> {
+        match (self.prompt, self.told) {
+            (Some(own), _) => Cow::Owned(own.to_string()),
+            (None, Some(_)) => Cow::Borrowed(USER_PROMPT),
+            (None, None) => Cow::Borrowed(PROMPT),
+        }
+    }
+
+    /// The form that the answer of a model must have.
+    fn format(&self) -> Option<ResponseFormat> {
+        let schema = || serde_json::from_str(USER_SCHEMA).expect("the schema is JSON");
+        let format = || ResponseFormat { name: "user_v1".to_string(), schema: schema(), strict: true };
+        self.told.map(|_| format())
+    }
+
+    /// Reads an answer. A user with a goal answers as it is asked to, if it is a model that was asked so.
+    fn read(&self, text: &str, is_model: bool) -> Result<(UserAnswer, Value), String> {
+        match self.told {
+            None => read(text).map(|(next, finding)| (next.into(), finding)),
+            Some(_) => match json_in(text).filter(|answer| answer.get("done").is_some()) {
+                Some(answer) => read_answer(answer),
+                None if is_model => {
+                    Err(format!("the answer has no `done`, `message`, `goal_progress`; {}", beginning(text)))
+                }
+                None => {
+                    let (next, finding) = read(text)?;
+                    let next = match next {
+                        UserMove::Says(said) => UserMove::Says(cleaned(&said)?),
+                        other => other,
+                    };
+                    Ok((next.into(), finding))
+                }
+            },
+        }
+    }
+
     /// The message, and what of it is metadata of the call too.
     fn told(&self) -> (Value, Map<String, Value>) {
         let mut metadata = Map::new();
@@ -92,12 +163,61 @@ impl SimulatorQuestion<'_> {
             Some(Value::Object(written)) => written.clone(),
             _ => Map::new(),
         };
+        message.extend(self.told.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
         message.extend(metadata.clone());
         message.insert("last_response".to_string(), json!(self.dialogue.last_response()));
         if !self.as_messages {
             message.insert("conversation".to_string(), Value::Array(self.dialogue.json()));
         }
         (Value::Object(message), metadata)
+    }
+}
+
+/// Reads the answer of a user with a goal.
+fn read_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
+    let wrong = |key: &str, wanted: &str| match answer.get(key) {
+        Some(found) => format!("`{key}` of the answer is {found}, and has to be {wanted}"),
+        None => format!("the answer has no `{key}`: it has to be {wanted}"),
+    };
+    let Some(done) = answer.get("done").and_then(Value::as_bool) else {
+        return Err(wrong("done", "true or false"));
+    };
+    let progress = answer.get("goal_progress").and_then(Value::as_str);
+    let Some(progress) = progress.filter(|progress| ["none", "partial", "achieved"].contains(progress))
+    else {
+        return Err(wrong("goal_progress", "`none`, `partial` or `achieved`"));
+    };
+    let reason = match answer.get("reason") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(reason)) => Some(reason.clone()),
+        Some(_) => return Err(wrong("reason", "a text")),
+    };
+    let next = match (done, progress, answer.get("message")) {
+        (true, "achieved", _) => UserMove::GoalAchieved,
+        (true, _, _) => UserMove::GivesUp,
+        (false, _, Some(Value::String(said))) => UserMove::Says(cleaned(said)?),
+        (false, _, _) => return Err(wrong("message", "what the user says")),
+    };
+    let goal_progress = Some(progress.into());
+    Ok((UserAnswer { next, goal_progress, reason }, answer))
+}
+
+/// What is said, without the quotes around it and the name before it.
+///
+/// # Errors
+/// When nothing is left.
+fn cleaned(said: &str) -> Result<String, String> {
+    let mut text = said.trim();
+    text = ["User:", "user:", "USER:"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text).trim();
+    for (open, close) in [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»')] {
+        let inner = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+        if let Some(inner) = inner.filter(|inner| !inner.contains([open, close])) {
+            text = inner.trim();
+        }
+    }
+    match text.is_empty() {
+        true => Err("the answer says nothing, and not that it is done".to_string()),
+        false => Ok(text.to_string()),
     }
 }
 
@@ -143,6 +263,27 @@ fn read(text: &str) -> Result<(UserMove, Value), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_with_a_goal_answers_in_one_form() {
+        let answer = |message: Value, done: Value, progress: &str| {
+            read_answer(json!({"message": message, "done": done, "goal_progress": progress, "reason": "r"}))
+                .map(|(answer, _)| answer.next)
+        };
+        let says = |text: &str| Ok(UserMove::Says(text.to_string()));
+        assert_eq!(answer(json!("User: \"I need a room\""), json!(false), "none"), says("I need a room"));
+        assert_eq!(answer(json!("\"a\" or \"b\""), json!(false), "partial"), says("\"a\" or \"b\""));
+        assert_eq!(answer(json!(""), json!(true), "achieved"), Ok(UserMove::GoalAchieved));
+        assert_eq!(answer(json!("Bye"), json!(true), "partial"), Ok(UserMove::GivesUp));
+        for (message, done, progress) in [
+            (json!(" "), json!(false), "none"),
+            (json!(null), json!(false), "none"),
+            (json!("x"), json!("false"), "none"),
+            (json!("x"), json!(false), "some"),
+        ] {
+            assert!(answer(message.clone(), done.clone(), progress).is_err(), "{message} {done} {progress}");
+        }
+    }
 
     #[test]
     fn answers_are_read_in_every_form_that_is_documented() {

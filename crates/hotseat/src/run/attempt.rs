@@ -10,27 +10,26 @@ use super::hooks::Before;
 use super::outside::{Keep, Outside, on_behalf_of};
 use super::partners::{Naming, partners};
 use super::plan::Selected;
+use super::told::{Finding, ReachedFacts, Told};
 use crate::adapters::AgentSession;
 use crate::cases::{Case, Variables};
 use crate::config::BoundTarget;
-use crate::session::{
-    Checked, Held, Partners, Reached, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis,
-};
+use crate::session::{Held, Partners, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis};
 use hotseat_document::Diagnostics;
 
 /// An attempt and what it came to.
 #[derive(Debug)]
 pub struct Attempt {
     /// Which case.
-    pub selected: Selected,
+    pub selected: Arc<Told>,
     /// Which of the attempts at it, from 1.
     pub number: usize,
     /// What it came to.
     pub verdict: Verdict,
     /// Every check that was decided, in order.
-    pub checks: Vec<Checked>,
+    pub checks: Vec<Finding>,
     /// How far the checkpoints were reached.
-    pub checkpoints: Vec<Reached>,
+    pub checkpoints: Vec<ReachedFacts>,
     /// The time limit that was exceeded, if the verdict is about one.
     pub limit: Option<Duration>,
     /// What was said and done.
@@ -48,14 +47,14 @@ pub struct Attempt {
 }
 
 /// Makes an attempt; `number` says which one, from 1.
-pub async fn attempt(selected: Selected, number: usize, outside: &Outside) -> Attempt {
+pub async fn attempt(selected: Selected, number: usize, outside: &Arc<Outside>) -> Attempt {
     let started = tokio::time::Instant::now();
-    let mut attempt = Attempt::not_made(selected, number, Verdict::passed());
-    if let Some(reason) = &attempt.selected.case.skip {
+    let mut attempt = Attempt::not_made(selected.told.clone(), number, Verdict::passed());
+    if let Some(reason) = &selected.case.skip {
         attempt.verdict = Verdict::skipped(reason.clone());
         return attempt;
     }
-    let before = match outside.before(&attempt.selected).await {
+    let before = match outside.before(&selected).await {
         Ok(before) => before,
         Err(failure) => {
             let verdict = Verdict::failed(failure);
@@ -63,30 +62,33 @@ pub async fn attempt(selected: Selected, number: usize, outside: &Outside) -> At
         }
     };
     attempt.logs.extend(before.said.iter().cloned());
-    hold_case(&mut attempt, &before, outside).await;
+    hold_case(&mut attempt, &selected, &before, outside).await;
     attempt.duration = started.elapsed();
-    outside.after(&mut attempt, &before).await;
+    outside.after(&mut attempt, &selected, &before).await;
     attempt
 }
 
 /// Holds the conversation of an attempt.
-async fn hold_case(attempt: &mut Attempt, before: &Before, outside: &Outside) {
-    match prepare(&attempt.selected, before, outside).await {
+async fn hold_case(attempt: &mut Attempt, selected: &Selected, before: &Before, outside: &Arc<Outside>) {
+    match prepare(selected, before, outside).await {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
         Ok(Prepared { case, target, redactor, timeouts, partners }) => {
-            let suite = outside.project.suite_name(&attempt.selected.suite.path);
+            let suite = outside.project.suite_name(&selected.suite.path);
             let target = target.for_case(&case.target).for_attempt(attempt.number);
-            let target = target.named(suite, &attempt.selected.case.id);
+            let target = target.named(suite, &selected.case.id);
+            let speaks = outside.project.calling().connector.clone().or_else(|| target.shown().connector);
             let script = TurnScript::new(target.tools);
             let mut agent = target.target.open(&outside.means);
-            let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing);
-            let mut held = hold(&case, &mut *agent, script, timeouts, &partners, recorder).await;
+            let prices = outside.prices.speaking_with(speaks);
+            let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing).with_prices(prices);
+            let mut held = hold(&case, &mut *agent, script, timeouts, partners, recorder).await;
             agent.close().await;
             add_last_words(&mut held, &*agent, &redactor);
             attempt.verdict = held.verdict;
-            attempt.checks = held.checks;
-            attempt.checkpoints = held.checkpoints;
+            attempt.checks = held.checks.into_iter().map(Finding::of).collect();
+            attempt.checkpoints = held.checkpoints.into_iter().map(ReachedFacts::of).collect();
             attempt.limit = held.limit;
+            attempt.logs.extend(held.logs);
             attempt.conversation = held.conversation;
             attempt.events = held.events;
         }
@@ -103,7 +105,7 @@ fn add_last_words(held: &mut Held, agent: &dyn AgentSession, redactor: &Redactor
 
 impl Attempt {
     /// An attempt that was never made.
-    pub(super) fn not_made(selected: Selected, number: usize, verdict: Verdict) -> Self {
+    pub(super) fn not_made(selected: Arc<Told>, number: usize, verdict: Verdict) -> Self {
         Attempt {
             selected,
             number,
@@ -141,7 +143,7 @@ struct Prepared {
 }
 
 /// Runs the hooks of a case and fills in their variables.
-async fn prepare(selected: &Selected, before: &Before, outside: &Outside) -> Result<Prepared, Failure> {
+async fn prepare(selected: &Selected, before: &Before, outside: &Arc<Outside>) -> Result<Prepared, Failure> {
     let case = &selected.case;
     let Some(agent) = &selected.agent else {
         let message = outside.project.no_target().message;

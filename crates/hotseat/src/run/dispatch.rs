@@ -2,15 +2,18 @@
 //! follows from it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hotseat_trace::{Status, Verdict};
 
 use super::attempt::Attempt;
 use super::dispatcher::{Control, Options};
-use super::outcome::{Outcome, Repetition};
+use super::outcome::{Outcome, Repetition, may_pass_another_time};
 use super::plan::Selected;
+use super::series::{Series, Standing, Until};
 use super::stability::PassRate;
-use super::summary::{Repeats, Summary};
+use super::summary::Summary;
+use crate::cases::{Case, Declared, Reliability};
 
 /// The state of a run.
 #[derive(Debug)]
@@ -30,11 +33,20 @@ pub(super) struct Dispatch {
 #[derive(Debug)]
 struct Open {
     selected: Selected,
-    repetition: Repetition,
+    course: Course,
     /// How many attempts have begun.
     begun: usize,
     /// Those that have ended.
-    ended: Vec<Attempt>,
+    ended: Vec<Arc<Attempt>>,
+}
+
+/// How a case is attempted, and how far that is.
+#[derive(Debug)]
+enum Course {
+    /// Once, and at most so many times more.
+    Retried(usize),
+    /// Several times.
+    Repeated(Series),
 }
 
 /// What is to be done next.
@@ -51,9 +63,6 @@ pub(super) enum Step {
 impl Dispatch {
     /// A run that begins.
     pub(super) fn new(options: Options, summary: Summary) -> Self {
-        let runs_per_case = options.runs;
-        let repeats = (runs_per_case > 1).then(|| Repeats { runs_per_case, ..Repeats::default() });
-        let summary = Summary { repeats, fail_on_skip: options.fail_on_skip, ..summary };
         let (control, first_failure, open) = (Control::Run, None, BTreeMap::new());
         Dispatch { options, control, first_failure, open, running: 0, summary }
     }
@@ -93,35 +102,49 @@ impl Dispatch {
 
     /// A case begins.
     pub(super) fn begin(&mut self, selected: Selected) {
-        let repetition = self.options.repetition(&selected);
+        let course = match self.options.repetition(&selected) {
+            Repetition::Retried { retries } => Course::Retried(retries),
+            Repetition::Repeated { until, redraws } => Course::Repeated(Series::new(until, redraws)),
+        };
         let index = selected.index;
-        self.open.insert(index, Open { selected, repetition, begun: 0, ended: Vec::new() });
+        self.open.insert(index, Open { selected, course, begun: 0, ended: Vec::new() });
     }
 
     /// An attempt has ended; says what its case came to if that has ended, too.
-    pub(super) fn ended(&mut self, attempt: Attempt) -> Option<Outcome> {
+    pub(super) fn ended(&mut self, attempt: Arc<Attempt>) -> Option<Outcome> {
         self.running -= 1;
         let index = attempt.selected.index;
         let open = self.open.get_mut(&index)?;
-        open.ended.push(attempt);
-        if open.repetition.is_lost(&open.ended) && self.first_failure.is_none() {
-            self.first_failure = Some(open.selected.case.name.clone());
+        if let Course::Repeated(series) = &mut open.course {
+            series.note(attempt.number, Standing::of(&attempt.verdict));
+            if series.is_lost() && self.first_failure.is_none() {
+                self.first_failure = Some(open.selected.case.name.clone());
+            }
         }
+        open.ended.push(attempt);
         let goes_on = open.goes_on() && self.control == Control::Run;
         if goes_on || open.ended.len() < open.begun {
             return None;
         }
-        let Open { selected, repetition, ended, .. } = self.open.remove(&index)?;
-        let outcome = Outcome::of(selected, repetition, ended);
+        let Open { selected, course, ended, .. } = self.open.remove(&index)?;
+        let outcome = match course {
+            Course::Retried(_) => Outcome::tried(selected.told, ended),
+            Course::Repeated(series) => Outcome::repeated(selected.told, &series, ended),
+        };
         self.count(&outcome);
         Some(outcome)
     }
 
     /// A case will never begin.
-    pub(super) fn never_begins(&mut self, selected: Selected, reason: String) -> Outcome {
-        let outcome = Outcome::not_begun(selected, Verdict::skipped(reason));
+    pub(super) fn never_begins(&mut self, selected: &Selected, reason: String) -> Outcome {
+        let outcome = Outcome::not_begun(selected.told.clone(), Verdict::skipped(reason));
         self.count(&outcome);
         outcome
+    }
+
+    /// A case had ended before the run was broken off.
+    pub(super) fn has_ended(&mut self, outcome: &Outcome) {
+        self.count(outcome);
     }
 
     fn count(&mut self, outcome: &Outcome) {
@@ -143,8 +166,17 @@ impl Dispatch {
 }
 
 impl Open {
+    /// Whether another attempt is to be made.
     fn goes_on(&self) -> bool {
-        self.repetition.goes_on(self.begun, &self.ended)
+        match (&self.course, self.ended.last()) {
+            (Course::Repeated(series), _) => series.goes_on(self.begun),
+            // Whether it is tried again depends on how this one ends.
+            (Course::Retried(_), _) if self.begun > self.ended.len() => false,
+            (Course::Retried(_), None) => true,
+            (Course::Retried(retries), Some(last)) => {
+                self.begun <= *retries && may_pass_another_time(&last.verdict)
+            }
+        }
     }
 }
 
@@ -153,13 +185,27 @@ impl Options {
     /// never tried again: that would hide what the runs are to show.
     pub(super) fn repetition(&self, selected: &Selected) -> Repetition {
         let case = &selected.case;
-        match self.runs {
-            _ if case.skip.is_some() => Repetition::Retried { retries: 0 },
-            runs @ 2.. => Repetition::Repeated { runs, least: self.min_pass_rate },
-            _ => {
+        let until = match (self.declared_by(case), self.runs) {
+            _ if case.skip.is_some() => return Repetition::Retried { retries: 0 },
+            (Some(reliability), _) => Until::Known(reliability),
+            (None, runs @ 2..) => Until::Made { runs, least: self.min_pass_rate },
+            (None, _) => {
                 let retries = self.retries.or(case.retries).unwrap_or(self.default_retries);
-                Repetition::Retried { retries }
+                return Repetition::Retried { retries };
             }
+        };
+        // Now and then a helper errs; one that always does is not asked again and again.
+        let redraws = self.redraws.unwrap_or((until.most() / 10).max(3));
+        Repetition::Repeated { until, redraws }
+    }
+
+    /// The reliability that is declared for a case, if that counts. What the case says itself goes before what the
+    /// project says.
+    pub fn declared_by(&self, case: &Case) -> Option<Reliability> {
+        match (self.as_declared, case.reliability) {
+            (false, _) | (true, Declared::Nothing) => None,
+            (true, Declared::Here(reliability)) => Some(reliability),
+            (true, Declared::Inherited) => self.reliability.filter(|_| case.retries.is_none()),
         }
     }
 }
@@ -171,6 +217,9 @@ impl Default for Options {
             fail_fast: false,
             runs: 1,
             min_pass_rate: PassRate::ALL,
+            as_declared: true,
+            reliability: None,
+            redraws: None,
             retries: None,
             default_retries: 0,
             fail_on_skip: false,

@@ -3,10 +3,12 @@
 //! What to do next is decided by [`Dispatch`], which waits for nothing; [`execute`] does what it says and tells it
 //! what has happened.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotseat_trace::{Failure, FailureKind, Millis, Verdict};
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
@@ -19,12 +21,14 @@ use super::plan::{Plan, Selected};
 use super::reading::Cases;
 use super::stability::PassRate;
 use super::summary::Summary;
+use super::told::Told;
+use crate::cases::Reliability;
 use crate::config::{Agent, StartedAgent};
 use crate::session::wall_millis;
 use hotseat_document::Diagnostic;
 
 /// How a run is carried out.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Options {
     /// How many conversations are held at once.
     pub parallel: usize,
@@ -34,6 +38,16 @@ pub struct Options {
     pub runs: usize,
     /// Where that is several times: how much of it has to pass.
     pub min_pass_rate: PassRate,
+    /// Whether cases for which a reliability is declared are run until it is known whether that is kept.
+    #[serde(default)]
+    pub as_declared: bool,
+    /// The reliability that is declared for cases that do not say it.
+    #[serde(default)]
+    pub reliability: Option<Reliability>,
+    /// Where a case is run several times: how many runs are made again because they say nothing about the agent; none for
+    /// as many as are fit.
+    #[serde(default)]
+    pub redraws: Option<usize>,
     /// Where it is once: how often a case that failed is tried again, whatever it says itself.
     pub retries: Option<usize>,
     /// How often it is tried again where nobody says so.
@@ -43,7 +57,8 @@ pub struct Options {
 }
 
 /// What the person at the keyboard, or the machine, wants of a run that goes on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Control {
     /// Go on.
     #[default]
@@ -55,38 +70,50 @@ pub enum Control {
 }
 
 /// What happens in a run, in order.
-#[derive(Debug)]
-pub enum RunEvent<'a> {
+#[derive(Debug, Clone)]
+pub enum RunEvent {
     /// The run begins.
     Started {
-        /// What it will do.
-        plan: &'a Plan,
+        /// How many cases it has.
+        total: usize,
         /// How many conversations it holds at once.
         parallel: usize,
         /// When.
         at: Millis,
     },
     /// A case begins.
-    CaseStarted(&'a Selected),
+    CaseStarted(Arc<Told>),
     /// An attempt at a case has ended.
     AttemptEnded {
         /// Which one.
-        attempt: &'a Attempt,
+        attempt: Arc<Attempt>,
         /// How often the case is attempted.
         repetition: Repetition,
     },
     /// A case has ended with the last of its attempts, or will never be begun.
-    CaseEnded(&'a Outcome),
+    CaseEnded(Arc<Outcome>),
     /// The run was asked to end.
     Stopping(Control),
     /// The run has ended.
-    Ended(&'a Summary),
+    Ended(Summary),
 }
 
 /// The agents that Hotseat has started for a run.
 pub type Started = Vec<(Arc<Agent>, StartedAgent)>;
 
-/// Carries out a plan. `report` is called with everything that happens, in order; while it works, the run waits.
+/// What of a run had ended before it was broken off.
+pub struct Earlier<'a> {
+    /// The places of its cases.
+    pub ended: BTreeSet<usize>,
+    /// What they came to, in any order.
+    pub outcomes: Box<dyn Iterator<Item = Result<Outcome, Diagnostic>> + 'a>,
+    /// When the run began.
+    pub began: Millis,
+    /// How long it took, where that is known; else as long as its cases show.
+    pub took: Option<Duration>,
+}
+
+/// Carries out a plan, or what is left of it: what ended `earlier` is reported as it was. `report` is called with everything that happens, in order; while it works, the run waits.
 /// Results leave memory with the call that reports their case.
 ///
 /// # Errors
@@ -97,14 +124,27 @@ pub async fn execute(
     options: Options,
     mut control: watch::Receiver<Control>,
     started_agents: &mut Started,
-    report: &mut (dyn FnMut(RunEvent<'_>) + Send),
+    earlier: Option<Earlier<'_>>,
+    report: &mut (dyn FnMut(RunEvent) + Send),
 ) -> Result<Summary, Vec<Diagnostic>> {
     let started = Instant::now();
-    let started_at = wall_millis();
-    let mut dispatch = Dispatch::new(options, Summary { started_at, ..Summary::default() });
-    report(RunEvent::Started { plan, parallel: options.parallel, at: started_at });
+    let started_at = earlier.as_ref().map_or_else(wall_millis, |earlier| earlier.began);
+    let mut dispatch = Dispatch::new(options, Summary { started_at, ..Summary::begin(options) });
+    report(RunEvent::Started { total: plan.selected, parallel: options.parallel, at: started_at });
 
-    let mut cases = Cases::of(plan, &outside.project);
+    let mut took = Duration::ZERO;
+    let mut ended = BTreeSet::new();
+    if let Some(earlier) = earlier {
+        for outcome in earlier.outcomes {
+            let outcome = Arc::new(outcome.map_err(|mistake| vec![mistake])?);
+            took = took.max(outcome.ended_at(started_at));
+            dispatch.has_ended(&outcome);
+            report(RunEvent::CaseEnded(outcome));
+        }
+        took = earlier.took.unwrap_or(took);
+        ended = earlier.ended;
+    }
+    let mut cases = Cases::of(plan, &outside.project, ended);
     let mut running: HashMap<Id, (Selected, usize)> = HashMap::new();
     let mut attempts: JoinSet<Attempt> = JoinSet::new();
     let mut all_begun = false;
@@ -138,7 +178,7 @@ pub async fn execute(
             }
             case = cases.next(), if may_begin => match case {
                 Some(Ok(selected)) => {
-                    report(RunEvent::CaseStarted(&selected));
+                    report(RunEvent::CaseStarted(selected.told.clone()));
                     dispatch.begin(selected);
                 }
                 Some(Err(mistakes)) => (all_begun, unreadable) = (true, Some(mistakes)),
@@ -150,13 +190,15 @@ pub async fn execute(
                     Err(error) => (error.id(), Err(error)),
                 };
                 let Some((selected, number)) = running.remove(&id) else { continue };
-                let lost = |error| Attempt::not_made(selected, number, Verdict::failed(lost(error)));
+                let told = &selected.told;
+                let lost = |error| Attempt::not_made(told.clone(), number, Verdict::failed(lost(error)));
                 let mut attempt = ended.unwrap_or_else(lost);
-                add_last_words(&mut attempt, started_agents).await;
-                let repetition = options.repetition(&attempt.selected);
-                report(RunEvent::AttemptEnded { attempt: &attempt, repetition });
+                add_last_words(&mut attempt, selected.agent.as_ref(), started_agents).await;
+                let repetition = options.repetition(&selected);
+                let attempt = Arc::new(attempt);
+                report(RunEvent::AttemptEnded { attempt: attempt.clone(), repetition });
                 if let Some(outcome) = dispatch.ended(attempt) {
-                    report(RunEvent::CaseEnded(&outcome));
+                    report(RunEvent::CaseEnded(Arc::new(outcome)));
                 }
             }
         }
@@ -166,7 +208,8 @@ pub async fn execute(
         while let Some(case) = cases.next().await {
             match case {
                 Ok(selected) => {
-                    report(RunEvent::CaseEnded(&dispatch.never_begins(selected, reason.clone())));
+                    let outcome = dispatch.never_begins(&selected, reason.clone());
+                    report(RunEvent::CaseEnded(Arc::new(outcome)));
                 }
                 Err(mistakes) => {
                     unreadable = Some(mistakes);
@@ -177,8 +220,8 @@ pub async fn execute(
     }
     let mut summary = dispatch.summary;
     summary.ended_at = wall_millis();
-    summary.duration = started.elapsed();
-    report(RunEvent::Ended(&summary));
+    summary.duration = took + started.elapsed();
+    report(RunEvent::Ended(summary.clone()));
     unreadable.map_or(Ok(summary), Err)
 }
 
@@ -197,12 +240,12 @@ fn lost(error: tokio::task::JoinError) -> Failure {
 }
 
 /// An agent that was started here and has ended explains why it cannot be reached.
-async fn add_last_words(attempt: &mut Attempt, started: &mut Started) {
+async fn add_last_words(attempt: &mut Attempt, tested: Option<&Arc<Agent>>, started: &mut Started) {
     let Some(failure) = &mut attempt.verdict.failure else { return };
     if !matches!(failure.kind, FailureKind::Unreachable | FailureKind::ProtocolError) {
         return;
     }
-    let Some(tested) = &attempt.selected.agent else { return };
+    let Some(tested) = tested else { return };
     let Some((_, agent)) = started.iter_mut().find(|(known, _)| Arc::ptr_eq(known, tested)) else { return };
     if let Some(words) = agent.ended().await {
         let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");

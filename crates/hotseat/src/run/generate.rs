@@ -1,6 +1,7 @@
 //! Cases that a helper makes up.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -9,12 +10,12 @@ use super::outside::{Keep, Outside};
 use super::partners::role;
 use crate::adapters::http::Http;
 use crate::checks::Reference;
-use crate::config::{Agent, Helper, Project, StartedAgent};
+use crate::config::{Agent, Helper, Project, StartedAgent, Whose};
 use crate::roles::GeneratorQuestion;
 use hotseat_document::{Diagnostic, Diagnostics};
 
 /// Asks a helper to make cases up for an agent: a JSON value each, as it wrote them. `parameters` are what else it is
-/// told: `count`, `focus`, `complexity`, …
+/// told: `count`, `focus`, `complexity`, … Scripts are looked for as for a suite in `folder`.
 ///
 /// # Errors
 /// When the helper is nobody, cannot be asked, or gives no cases.
@@ -23,12 +24,14 @@ pub async fn generate(
     generator: &Reference,
     target: &Arc<Agent>,
     parameters: Map<String, Value>,
+    folder: &Path,
     http: &Arc<Http>,
 ) -> Result<Vec<Value>, Diagnostics> {
-    let helper = project.find_helper(generator, None)?;
+    let whose = Whose { folder, agent: Some(target) };
+    let helper = project.find_helper(generator, None, whose)?;
     let asked = match &helper {
         Helper::Agent(agent) => Some(agent),
-        Helper::Connector(_) => None,
+        Helper::Connector(_) | Helper::Script(_) => None,
     };
     if let Some(unset) = asked.and_then(|agent| agent.unset().next()) {
         return Err(unset.clone().into());
@@ -43,7 +46,10 @@ pub async fn generate(
             Some(started.map_err(|failure| failed(failure.message))?)
         }
     };
-    let role = role(&outside, generator, &helper, None, &BTreeMap::new(), &mut Vec::new())?;
+    let outside = Arc::new(outside);
+    let powers = outside.powers(&[whose], &BTreeMap::new(), &project.calling().identity());
+    let found = (generator.clone(), helper.clone());
+    let role = role(&outside, &powers, &found, None, &BTreeMap::new(), &mut Vec::new())?;
     let (description, tools) =
         outside.bound(target).map(|(target, _)| target.described()).unwrap_or_default();
     let question = GeneratorQuestion {

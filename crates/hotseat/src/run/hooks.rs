@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{Failure, FailureKind};
@@ -13,7 +14,7 @@ use super::outside::{Outside, on_behalf_of};
 use super::plan::{Plan, Selected};
 use crate::cases::{Hook, NamedHook};
 use crate::config::{NamedBy, Whose};
-use crate::scripts::{Called, Function};
+use crate::scripts::{Callable, Called};
 use crate::session::{Identity, run_hook};
 
 /// What a hook that ran before something has given.
@@ -27,7 +28,7 @@ pub struct Before {
     pub said: Vec<String>,
 }
 
-/// How long a function of a script may take.
+/// How long a function of a script may take where nobody says so.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What functions are told, in the order of their arguments; each is told of these what there is.
@@ -39,7 +40,7 @@ impl Outside {
     /// # Errors
     /// When there is none of this name, or it fails.
     pub async fn run_named(
-        &self,
+        self: &Arc<Self>,
         name: &str,
         told: &Value,
         given: &BTreeMap<String, Value>,
@@ -48,19 +49,23 @@ impl Outside {
     ) -> Result<Before, Failure> {
         match self.project.hook(name, given, whose).map_err(undefined)? {
             NamedBy::Command(hook) => self.run_command(hook, told, given, identity).await,
-            NamedBy::Function(function) => self.call_function(name, &function, told, given).await,
+            NamedBy::Function(function, timeout) => {
+                let function = self.powers(whose, given, identity).over(function);
+                self.call_function(name, &function, timeout, told, given).await
+            }
         }
     }
 
     async fn call_function(
         &self,
         name: &str,
-        function: &Function,
+        function: &Callable,
+        timeout: Option<Duration>,
         told: &Value,
         given: &BTreeMap<String, Value>,
     ) -> Result<Before, Failure> {
         let arguments = ARGUMENTS.iter().filter_map(|key| told.get(key).cloned()).collect();
-        let Called { result, said } = function.call(arguments, PATIENCE).await;
+        let Called { result, said } = function.call(arguments, timeout, PATIENCE).await;
         let redactor = self.redactor(&[], given);
         let said: Vec<String> = said.iter().map(|line| redactor.text(line).into_owned()).collect();
         match result {
@@ -109,7 +114,12 @@ impl Outside {
     ///
     /// # Errors
     /// As [`Outside::run_named`] does.
-    pub async fn run_around(&self, name: &str, mut told: Value, plan: &Plan) -> Result<Before, Failure> {
+    pub async fn run_around(
+        self: &Arc<Self>,
+        name: &str,
+        mut told: Value,
+        plan: &Plan,
+    ) -> Result<Before, Failure> {
         let identity = self.project.calling().identity();
         if let Value::Object(members) = &mut told {
             members.insert("ctx".to_string(), (*identity.ctx).clone());
@@ -121,7 +131,7 @@ impl Outside {
     ///
     /// # Errors
     /// As [`Outside::run_named`] does.
-    pub(super) async fn before(&self, selected: &Selected) -> Result<Before, Failure> {
+    pub(super) async fn before(self: &Arc<Self>, selected: &Selected) -> Result<Before, Failure> {
         let case = &selected.case;
         let Some(NamedHook { name, .. }) = &case.before else { return Ok(Before::default()) };
         let identity = self.project.calling().identity_before_hooks(case);
@@ -135,9 +145,9 @@ impl Outside {
 
     /// Runs the hook that a case names under `after`. That it fails changes no verdict; what it has to say of that is
     /// kept with the attempt.
-    pub(super) async fn after(&self, attempt: &mut Attempt, before: &Before) {
-        let Some(NamedHook { name, .. }) = &attempt.selected.case.after else { return };
-        let case = &attempt.selected.case;
+    pub(super) async fn after(self: &Arc<Self>, attempt: &mut Attempt, selected: &Selected, before: &Before) {
+        let Some(NamedHook { name, .. }) = &selected.case.after else { return };
+        let case = &selected.case;
         let identity = self.project.calling().identity_before_hooks(case);
         let told = json!({
             "test_case": case.to_json(),
@@ -145,9 +155,7 @@ impl Outside {
             "before_data": before.data,
             "ctx": identity.ctx,
         });
-        let name = name.clone();
-        let whose = [whose(&attempt.selected)];
-        match self.run_named(&name, &told, &before.given, &identity, &whose).await {
+        match self.run_named(name, &told, &before.given, &identity, &[whose(selected)]).await {
             Ok(after) => attempt.logs.extend(after.said),
             Err(failure) => attempt.warnings.push(format!("after script failed: {}", failure.message)),
         }
@@ -155,7 +163,7 @@ impl Outside {
 }
 
 fn whose(selected: &Selected) -> Whose<'_> {
-    Whose { suite: &selected.suite, agent: selected.agent.as_deref() }
+    Whose { folder: &selected.suite.folder, agent: selected.agent.as_deref() }
 }
 
 /// What a case came to, as hooks are told: what the attempt that tells most came to, and how steady the case is.
@@ -186,9 +194,20 @@ fn of_attempt(attempt: &Attempt) -> Value {
     add("status", json!(attempt.verdict.status));
     add("error", json!(failure.map(|failure| &failure.message)));
     add("error_kind", json!(failure.map(|failure| failure.kind.name())));
-    add("input", json!(case.opening.input));
+    add("input", json!(case.input));
     add("output", json!(attempt.conversation.turns.last().and_then(|turn| turn.answer())));
     add("total_turns", json!(attempt.conversation.turns.len()));
     add("duration_ms", json!(attempt.duration.as_millis()));
+    let assertions = attempt.checks.iter().map(|finding| {
+        json!({
+            "passed": finding.verdict.passed,
+            "expected": finding.verdict.expected,
+            "actual": finding.verdict.actual,
+            "error": finding.error,
+            "message": finding.check.message,
+            "turn": finding.turn,
+        })
+    });
+    add("assertions", assertions.collect());
     Value::Object(members)
 }

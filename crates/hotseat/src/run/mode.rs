@@ -1,12 +1,15 @@
 //! The kinds of conversations, which decide how a case is shown.
 
+use serde::{Deserialize, Serialize};
+
 use super::Attempt;
 use crate::cases::Case;
 use crate::checks::Reference;
 use crate::session::OnMissingInput;
 
 /// What kind of conversation a case is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// One input, one answer.
     Standard,
@@ -42,7 +45,7 @@ impl Mode {
 impl Attempt {
     /// What kind of conversation it was. A person who answers can make one of several turns of any.
     pub fn mode(&self) -> Mode {
-        match Mode::of(&self.selected.case) {
+        match self.selected.case.mode {
             Mode::Standard if self.conversation.turns.len() > 1 => Mode::MultiTurn,
             mode => mode,
         }
@@ -50,7 +53,7 @@ impl Attempt {
 }
 
 /// Which kinds there are in a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modes {
     /// Whether some case has several turns.
     pub multi_turn: bool,
@@ -61,6 +64,17 @@ pub struct Modes {
 }
 
 impl Modes {
+    /// Those of another run are added.
+    pub(crate) fn join(&mut self, other: &Modes) {
+        self.multi_turn |= other.multi_turn;
+        self.dynamic |= other.dynamic;
+        for simulator in &other.simulators {
+            if !self.simulators.contains(simulator) {
+                self.simulators.push(simulator.clone());
+            }
+        }
+    }
+
     pub(super) fn add(&mut self, case: &Case) {
         match Mode::of(case) {
             Mode::Standard => {}

@@ -1,27 +1,32 @@
 //! What a case came to, whether it took one attempt or several.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind, Fault, Status, Verdict};
+use hotseat_trace::{FailureKind, Millis, Status, Verdict};
+use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
-use super::plan::Selected;
-use super::stability::{PassRate, Stability};
+use super::series::{Series, Until};
+use super::stability::Stability;
+use super::together::Together;
+use super::told::Told;
 
 /// How often a case is attempted.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Repetition {
     /// Once, and again as long as it fails, at most so many times more.
     Retried {
         /// How often it is tried again.
         retries: usize,
     },
-    /// So many times, whatever comes of it.
+    /// Several times, whatever comes of it.
     Repeated {
-        /// How often.
-        runs: usize,
-        /// How much of that has to pass.
-        least: PassRate,
+        /// Until when.
+        until: Until,
+        /// How many runs are made again, beside that, for they say nothing about the agent.
+        redraws: usize,
     },
 }
 
@@ -29,49 +34,23 @@ pub enum Repetition {
 #[derive(Debug)]
 pub struct Outcome {
     /// Which case.
-    pub selected: Selected,
+    pub selected: Arc<Told>,
     /// What it came to.
     pub verdict: Verdict,
     /// Its attempts, in their order; of a case that was never begun one that was not made.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<Arc<Attempt>>,
     /// How steady it is, where it was repeated.
     pub stability: Option<Stability>,
+    /// Whether it was never begun.
+    pub never_begun: bool,
     /// The place of the attempt that tells most.
     telling: usize,
 }
 
-impl Repetition {
-    /// Whether another attempt is to be made, when so many were begun and these have ended.
-    pub(super) fn goes_on(self, begun: usize, ended: &[Attempt]) -> bool {
-        match self {
-            Repetition::Repeated { runs, .. } => begun < runs,
-            Repetition::Retried { retries } => match ended.last() {
-                // The next one depends on how this one ends.
-                _ if begun > ended.len() => false,
-                None => true,
-                Some(last) => begun <= retries && may_pass_another_time(&last.verdict),
-            },
-        }
-    }
-
-    /// Whether a case that is repeated can no longer pass, whatever comes of the runs that are left.
-    pub(super) fn is_lost(self, ended: &[Attempt]) -> bool {
-        match self {
-            Repetition::Retried { .. } => false,
-            Repetition::Repeated { runs, least } => {
-                let of = |status| ended.iter().filter(|attempt| attempt.verdict.status == status).count();
-                let (failed, skipped) = (of(Status::Failed), of(Status::Skipped));
-                // A case of which all runs are skipped is skipped.
-                failed + skipped > runs - least.of(runs) && skipped < ended.len()
-            }
-        }
-    }
-}
-
 /// Whether the same test may pass when it is tried again: not where the test is wrong, or the run is over.
-fn may_pass_another_time(verdict: &Verdict) -> bool {
+pub(super) fn may_pass_another_time(verdict: &Verdict) -> bool {
     match verdict.failure.as_ref().map(|failure| failure.kind) {
-        None | Some(FailureKind::TestError | FailureKind::Cancelled) => false,
+        None | Some(FailureKind::TestError | FailureKind::UsageError | FailureKind::Cancelled) => false,
         Some(
             FailureKind::Assertion
             | FailureKind::AgentError
@@ -84,36 +63,80 @@ fn may_pass_another_time(verdict: &Verdict) -> bool {
             | FailureKind::MaxTurns
             | FailureKind::SimulatorError
             | FailureKind::JudgeError
+            | FailureKind::Inconclusive
             | FailureKind::ScriptError,
         ) => true,
     }
 }
 
 impl Outcome {
-    /// What a case came to by these attempts, of which there is at least one.
-    pub(super) fn of(selected: Selected, repetition: Repetition, mut attempts: Vec<Attempt>) -> Outcome {
+    /// What a case came to by these attempts, of which there is at least one, where it was tried again or not.
+    pub(super) fn tried(selected: Arc<Told>, mut attempts: Vec<Arc<Attempt>>) -> Outcome {
         attempts.sort_by_key(|attempt| attempt.number);
-        match repetition {
-            Repetition::Retried { .. } => {
-                let telling = attempts.len() - 1;
-                let verdict = attempts[telling].verdict.clone();
-                Outcome { selected, verdict, attempts, stability: None, telling }
-            }
-            Repetition::Repeated { runs, least } => {
-                let stability = Stability::of(&attempts, runs);
-                let worst = telling(&attempts);
-                let verdict = verdict(&stability, runs, least, &attempts[worst]);
-                let passed = attempts.iter().position(|attempt| attempt.verdict.status == Status::Passed);
-                let telling = passed.filter(|_| verdict.status == Status::Passed).unwrap_or(worst);
-                Outcome { selected, verdict, attempts, stability: Some(stability), telling }
-            }
-        }
+        let telling = attempts.len() - 1;
+        let verdict = attempts[telling].verdict.clone();
+        Outcome { selected, verdict, attempts, stability: None, never_begun: false, telling }
+    }
+
+    /// What a case came to by these runs, of which there is at least one.
+    pub(super) fn repeated(selected: Arc<Told>, series: &Series, mut attempts: Vec<Arc<Attempt>>) -> Outcome {
+        attempts.sort_by_key(|attempt| attempt.number);
+        let stability = Stability::of(&attempts, series);
+        let together = Together::of(series.until(), &stability);
+        let worst = together.telling(&attempts);
+        let verdict = together.verdict(&stability, &attempts[worst]);
+        let passed = attempts.iter().position(|attempt| attempt.verdict.status == Status::Passed);
+        let telling = passed.filter(|_| verdict.status == Status::Passed).unwrap_or(worst);
+        Outcome { selected, verdict, attempts, stability: Some(stability), never_begun: false, telling }
     }
 
     /// A case that was never begun.
-    pub(super) fn not_begun(selected: Selected, verdict: Verdict) -> Outcome {
+    pub(super) fn not_begun(selected: Arc<Told>, verdict: Verdict) -> Outcome {
         let attempt = Attempt::not_made(selected.clone(), 1, verdict.clone());
-        Outcome { selected, verdict, attempts: vec![attempt], stability: None, telling: 0 }
+        Outcome {
+            selected,
+            verdict,
+            attempts: vec![Arc::new(attempt)],
+            stability: None,
+            never_begun: true,
+            telling: 0,
+        }
+    }
+
+    /// A case that is kept with what it came to; none where the attempt that tells most is not among these.
+    pub(crate) fn kept(
+        selected: Arc<Told>,
+        verdict: Verdict,
+        attempts: Vec<Arc<Attempt>>,
+        stability: Option<Stability>,
+        never_begun: bool,
+        telling: usize,
+    ) -> Option<Outcome> {
+        let is_there = telling < attempts.len();
+        is_there.then_some(Outcome { selected, verdict, attempts, stability, never_begun, telling })
+    }
+
+    /// The place of the attempt that tells most among all of them.
+    pub(crate) fn place_of_telling(&self) -> usize {
+        self.telling
+    }
+
+    /// How long after a moment its last attempt had ended.
+    pub(super) fn ended_at(&self, from: Millis) -> Duration {
+        let ends = self.attempts.iter().map(|attempt| {
+            let began = u64::try_from(attempt.started_at - from).unwrap_or(0);
+            Duration::from_millis(began) + attempt.duration
+        });
+        ends.max().unwrap_or_default()
+    }
+
+    /// Whether it is left to be run: it was never begun, or broken off.
+    pub fn is_left_over(&self) -> bool {
+        let cancelled = |attempt: &Arc<Attempt>| {
+            attempt.verdict.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
+        };
+        let cut_short = self.stability.as_ref().is_some_and(|stability| stability.not_run > 0);
+        self.never_begun || cut_short || self.attempts.iter().any(cancelled)
     }
 
     /// The attempt that tells most of the case: of one that was tried again the last one; of one that was repeated
@@ -130,46 +153,5 @@ impl Outcome {
     /// How long all its attempts took together.
     pub fn duration(&self) -> Duration {
         self.attempts.iter().map(|attempt| attempt.duration).sum()
-    }
-}
-
-/// The place of the run that tells most of why not all of them passed.
-fn telling(attempts: &[Attempt]) -> usize {
-    let fault = |attempt: &Attempt| attempt.verdict.failure.as_ref().map(|failure| failure.fault);
-    let by_agent = attempts.iter().position(|attempt| fault(attempt) == Some(Fault::Agent));
-    let failed = || attempts.iter().position(|attempt| fault(attempt).is_some());
-    let not_passed = || attempts.iter().position(|attempt| attempt.verdict.status != Status::Passed);
-    by_agent.or_else(failed).or_else(not_passed).unwrap_or(0)
-}
-
-/// What a case came to that was to be run so many times.
-fn verdict(stability: &Stability, runs: usize, least: PassRate, telling: &Attempt) -> Verdict {
-    let Stability { passed, failed, not_run, .. } = *stability;
-    let needed = least.of(runs);
-    let mut so_far = format!("{passed} of {runs} runs passed");
-    if needed < runs {
-        so_far.push_str(&format!(", and {needed} have to"));
-    }
-    match () {
-        () if passed >= needed && not_run == 0 => Verdict::passed(),
-        () if passed + failed == 0 => telling.verdict.clone(),
-        () if passed + not_run >= needed => {
-            let begun = runs - not_run;
-            Verdict::skipped(format!("{so_far}, and only {begun} were begun: the run was interrupted"))
-        }
-        () => {
-            let number = telling.number;
-            Verdict::failed(match (&telling.verdict.failure, &telling.verdict.skip_reason) {
-                (Some(failure), _) => Failure {
-                    message: format!("{so_far}; run {number}: {}", failure.message),
-                    ..failure.clone()
-                },
-                (None, reason) => {
-                    let reason = reason.as_deref().unwrap_or_default();
-                    let message = format!("{so_far}; run {number} was skipped: {reason}");
-                    Failure::new(FailureKind::NoInput, message)
-                }
-            })
-        }
     }
 }

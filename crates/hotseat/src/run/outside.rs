@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Hook, Interactive, Variables};
 use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
-use crate::session::{Asked, Identity, OnMissingInput, Person, Redactor};
+use crate::session::{Asked, Identity, OnMissingInput, Person, Prices, Redactor};
 use hotseat_document::Diagnostics;
 
 /// Everything outside a case that an attempt needs.
@@ -20,6 +20,8 @@ pub struct Outside {
     pub case_timeout: Option<Duration>,
     /// What attempts keep of their events.
     pub keep: Keep,
+    /// What models cost.
+    pub(super) prices: Prices,
     /// What the command line says of all cases.
     pub overrides: Overrides,
     /// The person who can be asked, where one is there.
@@ -74,6 +76,7 @@ impl Outside {
         let environment = project.environment().clone();
         let means = Means { http, environment, keep_raw: keep == Keep::Raw };
         let mut outside = Outside {
+            prices: project.prices(),
             project,
             case_timeout,
             keep,

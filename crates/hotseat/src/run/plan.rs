@@ -1,13 +1,18 @@
 //! What a run will do: every suite is read and checked before anything is contacted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::dispatcher::Options;
 use super::mode::Modes;
 use super::partners::{Naming, functions, helpers};
-use crate::cases::{Case, Suite};
+use super::shard::{Digest, Shard};
+use super::told::{CaseFacts, Told};
+use crate::cases::{Case, Declared, Decoding, Suite};
 use crate::checks::{Check, Pattern};
 use crate::config::{Agent, Helper, Project, Whose};
-use hotseat_document::Diagnostic;
+use crate::typescript;
+use hotseat_document::{Diagnostic, Diagnostics};
 
 /// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
 /// while the run goes on, so that memory does not grow with the number of cases.
@@ -20,12 +25,16 @@ const NOTES: usize = 100;
 pub struct Selection {
     /// Only cases whose id or name fits.
     pub run: Option<Pattern>,
+    /// Only these, by the names of their suites within the project and by their ids.
+    pub among: Option<BTreeSet<(String, String)>>,
+    /// Of all these only the ones of one part.
+    pub shard: Option<Shard>,
 }
 
 /// A case that is selected, and the suite it comes from.
 #[derive(Debug, Clone)]
 pub struct Selected {
-    /// Its place in the run, from 0.
+    /// Its place in the run, from 0; where cases are divided, its place among all of them.
     pub index: usize,
     /// The case.
     pub case: Arc<Case>,
@@ -33,24 +42,35 @@ pub struct Selected {
     pub suite: Arc<Suite>,
     /// The agent that it tests; none where the project does not say.
     pub agent: Option<Arc<Agent>>,
+    /// What is told of it.
+    pub told: Arc<Told>,
 }
 
 /// The cases of a run.
 #[derive(Debug)]
 pub struct Plan {
     suites: Vec<(Arc<Suite>, Option<Arc<Agent>>)>,
+    /// The agents that these test, each once.
+    agents: Vec<Arc<Agent>>,
     selection: Selection,
     kept: Vec<Selected>,
     /// How many cases the suites hold.
     pub total: usize,
     /// How many of them are selected.
     pub selected: usize,
+    /// How many are selected in all parts together, where they are divided.
+    pub of_all: usize,
+    /// What these are, in one number: of other cases, or of cases that are written otherwise, it is another one.
+    pub digest: String,
     /// How many suites hold a selected case.
     pub selected_suites: usize,
     /// Which kinds of conversations there are among them.
     pub modes: Modes,
     /// Notes for people, for instance about cases that assert nothing.
     pub notes: Vec<Diagnostic>,
+    /// How many selected cases say themselves how reliable the agent has to be, and how many say nothing of it.
+    declared: usize,
+    undeclared: usize,
     /// Whether some case wants a person asked.
     pub asks_person: bool,
     /// The agents that help, each once.
@@ -69,17 +89,41 @@ impl Plan {
     ) -> Result<Plan, Vec<Diagnostic>> {
         let suites = suites.into_iter().map(|suite| {
             let agent = project.agent_of(&suite.path);
-            (Arc::new(suite), agent)
+            (suite, agent)
         });
+        Plan::load_with(suites.collect(), selection, project)
+    }
+
+    /// The same for suites that say themselves which agents they test.
+    ///
+    /// # Errors
+    /// Everything that is wrong in any of them.
+    pub fn load_with(
+        suites: Vec<(Suite, Option<Arc<Agent>>)>,
+        selection: Selection,
+        project: &Project,
+    ) -> Result<Plan, Vec<Diagnostic>> {
+        let suites: Vec<_> = suites.into_iter().map(|(suite, agent)| (Arc::new(suite), agent)).collect();
+        let mut agents: Vec<Arc<Agent>> = Vec::new();
+        for agent in suites.iter().filter_map(|(_, agent)| agent.as_ref()) {
+            if !agents.iter().any(|known| Arc::ptr_eq(known, agent)) {
+                agents.push(agent.clone());
+            }
+        }
         let mut plan = Plan {
-            suites: suites.collect(),
+            suites,
+            agents,
             selection,
             kept: Vec::new(),
             total: 0,
             selected: 0,
+            of_all: 0,
+            digest: String::new(),
             selected_suites: 0,
             modes: Modes::default(),
             notes: Vec::new(),
+            declared: 0,
+            undeclared: 0,
             asks_person: false,
             helpers: Vec::new(),
         };
@@ -93,28 +137,40 @@ impl Plan {
         }
         plan.notes = notes;
         let mut without_hooks: Vec<Arc<Agent>> = Vec::new();
+        let mut digest = Digest::new();
         for (suite, agent) in plan.suites.clone() {
             let before = plan.selected;
             let agent = agent.as_ref();
-            for case in suite.cases(project.decoding(agent.map(|agent| &**agent))) {
+            let name = project.suite_name(&suite.path);
+            for case in cases_of(&suite, agent, project, Suite::cases) {
                 match case {
                     Ok(case) => {
-                        if plan.selection.fits(&case) && case.skip.is_none() {
+                        let fits = plan.selection.fits(&name, &case);
+                        if fits {
+                            digest.add(&name, &case);
+                        }
+                        let is_selected = fits && plan.selection.is_in_part(&name, &case);
+                        if is_selected && case.skip.is_none() {
                             mistakes
                                 .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
-                            let whose = Whose { suite: &suite, agent: agent.map(|agent| &**agent) };
+                            let whose = Whose { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
                             mistakes.extend(project.wrong_hooks(&case, whose));
                             let named = Naming { case: &case, suite: &suite, agent };
                             mistakes.extend(functions(project, named).err().into_iter().flatten());
                             plan.asks_person |= case.interactive.is_some();
-                            match helpers(project, &case) {
+                            match helpers(project, named) {
                                 Ok(found) => plan.add_helpers(found.into_iter().map(|(_, helper)| helper)),
                                 Err(wrong) => mistakes.extend(wrong),
                             }
                             without_hooks.extend(agent.filter(|_| !case.has_hooks()).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
                         }
-                        plan.count(case, &suite, agent);
+                        plan.total += 1;
+                        let place = plan.of_all;
+                        plan.of_all += usize::from(fits);
+                        if is_selected {
+                            plan.add(place, case, &suite, agent);
+                        }
                     }
                     Err(found) => mistakes.extend(found),
                 }
@@ -136,6 +192,7 @@ impl Plan {
                 mistakes.extend(project.bind_without_hooks(agent).err().into_iter().flatten());
             }
         }
+        plan.digest = digest.finish();
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
     }
 
@@ -154,15 +211,29 @@ impl Plan {
         }
     }
 
-    fn count(&mut self, case: Case, suite: &Arc<Suite>, agent: Option<&Arc<Agent>>) {
-        self.total += 1;
-        if !self.selection.fits(&case) {
-            return;
-        }
+    fn add(&mut self, place: usize, case: Case, suite: &Arc<Suite>, agent: Option<&Arc<Agent>>) {
         self.modes.add(&case);
+        if let Some(topics) =
+            case.topics.as_ref().filter(|topics| case.skip.is_none() && topics.is_mute(&case))
+        {
+            let note =
+                Diagnostic::new("what these topics assert is not decided: no user is simulated in this case");
+            let help = "`decide_topics: always` decides it in every conversation";
+            if self.notes.len() < NOTES {
+                self.notes.push(note.at(topics.place.clone()).help(help));
+            }
+        }
+        match case.reliability {
+            _ if case.skip.is_some() => {}
+            Declared::Here(_) => self.declared += 1,
+            Declared::Inherited => self.undeclared += usize::from(case.retries.is_none()),
+            Declared::Nothing => {}
+        }
         if case.skip.is_none()
+            && case.body.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
             && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)
+            && !case.topics.as_ref().is_some_and(|topics| topics.decide(&case))
             && case
                 .turns
                 .iter()
@@ -175,15 +246,21 @@ impl Plan {
             }
         }
         match self.selected < KEPT {
-            true => self.kept.push(Selected {
-                index: self.selected,
-                case: Arc::new(case),
-                suite: suite.clone(),
-                agent: agent.cloned(),
-            }),
+            true => {
+                let selected = self.place(place, case, suite, agent);
+                self.kept.push(selected);
+            }
             false => self.kept = Vec::new(),
         }
         self.selected += 1;
+    }
+
+    /// A case in its place.
+    fn place(&self, index: usize, case: Case, suite: &Arc<Suite>, agent: Option<&Arc<Agent>>) -> Selected {
+        let number = agent.and_then(|agent| self.agents.iter().position(|known| Arc::ptr_eq(known, agent)));
+        let told = Told { index, case: CaseFacts::of(&case), suite: suite.clone(), agent: number };
+        let (told, case) = (Arc::new(told), Arc::new(case));
+        Selected { index, case, suite: suite.clone(), agent: agent.cloned(), told }
     }
 
     /// The selected cases, where they were kept.
@@ -201,18 +278,27 @@ impl Plan {
             return Box::new(kept.iter().cloned().map(Ok));
         }
         let read = self.suites.iter().flat_map(move |suite| {
-            let cases = suite.0.cases_in_turn(project.decoding(suite.1.as_deref()));
-            cases.map(move |case| (suite, case.map_err(|found| found.into_iter().collect::<Vec<_>>())))
+            let cases = cases_of(&suite.0, suite.1.as_ref(), project, Suite::cases_in_turn);
+            let name: Arc<str> = project.suite_name(&suite.0.path).into();
+            cases.map(move |case| (suite, name.clone(), case.map_err(|found| found.into_iter().collect())))
         });
-        let selected = read.filter(|(_, case)| case.as_ref().map_or(true, |case| self.selection.fits(case)));
-        Box::new(selected.enumerate().map(|(index, ((suite, agent), case))| {
-            case.map(|case| Selected {
-                index,
-                case: Arc::new(case),
-                suite: suite.clone(),
-                agent: agent.clone(),
-            })
+        let fitting = read.filter(|(_, name, case): &(_, _, Result<Case, Vec<Diagnostic>>)| {
+            case.as_ref().map_or(true, |case| self.selection.fits(name, case))
+        });
+        Box::new(fitting.enumerate().filter_map(move |(place, ((suite, agent), name, case))| match case {
+            Ok(case) if !self.selection.is_in_part(&name, &case) => None,
+            Ok(case) => Some(Ok(self.place(place, case, suite, agent.as_ref()))),
+            Err(mistakes) => Some(Err(mistakes)),
         }))
+    }
+
+    /// For how many selected cases a reliability is declared that counts.
+    pub fn declared(&self, options: &Options) -> usize {
+        match (options.as_declared, options.reliability) {
+            (false, _) => 0,
+            (true, None) => self.declared,
+            (true, Some(_)) => self.declared + self.undeclared,
+        }
     }
 
     /// The suites, whether they hold a selected case or not.
@@ -222,16 +308,15 @@ impl Plan {
 
     /// For whose sake scripts are looked for that belong to the run as a whole: all its suites, in order.
     pub fn whose(&self) -> Vec<Whose<'_>> {
-        self.suites.iter().map(|(suite, agent)| Whose { suite, agent: agent.as_deref() }).collect()
+        self.suites
+            .iter()
+            .map(|(suite, agent)| Whose { folder: &suite.folder, agent: agent.as_deref() })
+            .collect()
     }
 
     /// The agents that its suites test, each once.
     pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
-        let all = || self.suites.iter().filter_map(|(_, agent)| agent.as_ref());
-        let seen_before = move |number: usize, agent: &Arc<Agent>| {
-            all().take(number).any(|other| Arc::ptr_eq(other, agent))
-        };
-        all().enumerate().filter(move |(number, agent)| !seen_before(*number, agent)).map(|(_, agent)| agent)
+        self.agents.iter()
     }
 
     /// The agents that are spoken with: those that are tested, and those that help.
@@ -246,8 +331,35 @@ impl Plan {
     }
 }
 
+type Decoded = Result<Case, Diagnostics>;
+type Cases<'a> = Box<dyn Iterator<Item = Decoded> + Send + 'a>;
+
+/// The cases of a suite: those that are written in it, or the tests that it declares.
+fn cases_of<'a, I: Iterator<Item = Decoded> + Send + 'a>(
+    suite: &'a Suite,
+    agent: Option<&'a Arc<Agent>>,
+    project: &'a Project,
+    written: impl FnOnce(&'a Suite, Decoding<'a>) -> I,
+) -> Cases<'a> {
+    let agent = agent.map(|agent| &**agent);
+    let decoding = project.decoding(agent);
+    match suite.is_program() {
+        true => {
+            let places = project.places(Whose { folder: &suite.folder, agent });
+            Box::new(typescript::cases(suite, project.scripts(), &places, decoding).into_iter())
+        }
+        false => Box::new(written(suite, decoding)),
+    }
+}
+
 impl Selection {
-    fn fits(&self, case: &Case) -> bool {
-        self.run.as_ref().is_none_or(|pattern| pattern.fits(&case.id) || pattern.fits(&case.name))
+    fn fits(&self, suite: &str, case: &Case) -> bool {
+        let named = |pattern: &Pattern| pattern.fits(&case.id) || pattern.fits(&case.name);
+        let is_among = |few: &BTreeSet<(String, String)>| few.contains(&(suite.to_string(), case.id.clone()));
+        self.run.as_ref().is_none_or(named) && self.among.as_ref().is_none_or(is_among)
+    }
+
+    fn is_in_part(&self, suite: &str, case: &Case) -> bool {
+        self.shard.is_none_or(|shard| shard.has(suite, &case.id))
     }
 }

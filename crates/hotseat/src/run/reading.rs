@@ -1,5 +1,6 @@
 //! The cases of a run, as it asks for them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -14,8 +15,15 @@ const AHEAD: usize = 64;
 
 type Read = Result<Selected, Vec<Diagnostic>>;
 
+/// The cases of a run that are left to be run.
+pub(super) struct Cases {
+    all: All,
+    /// The places of those that have ended before.
+    ended: BTreeSet<usize>,
+}
+
 /// The cases of a run.
-pub(super) enum Cases {
+enum All {
     /// They were kept when the plan was made; so many of them were given out.
     Kept(Arc<Plan>, usize),
     /// They are read by a thread of its own, so that conversations do not wait for files. It waits when it is ahead
@@ -24,9 +32,25 @@ pub(super) enum Cases {
 }
 
 impl Cases {
-    pub(super) fn of(plan: &Arc<Plan>, project: &Arc<Project>) -> Cases {
+    pub(super) fn of(plan: &Arc<Plan>, project: &Arc<Project>, ended: BTreeSet<usize>) -> Cases {
+        Cases { all: All::of(plan, project), ended }
+    }
+
+    /// The next one. Nothing is lost when this is dropped before it is done.
+    pub(super) async fn next(&mut self) -> Option<Read> {
+        loop {
+            match self.all.next().await {
+                Some(Ok(selected)) if self.ended.contains(&selected.index) => {}
+                next => return next,
+            }
+        }
+    }
+}
+
+impl All {
+    fn of(plan: &Arc<Plan>, project: &Arc<Project>) -> All {
         if plan.kept().is_some() {
-            return Cases::Kept(plan.clone(), 0);
+            return All::Kept(plan.clone(), 0);
         }
         let (plan, project) = (plan.clone(), project.clone());
         let (send, received) = mpsc::channel(AHEAD);
@@ -37,18 +61,17 @@ impl Cases {
                 }
             }
         });
-        Cases::Read(received, Some(thread))
+        All::Read(received, Some(thread))
     }
 
-    /// The next one. Nothing is lost when this is dropped before it is done.
-    pub(super) async fn next(&mut self) -> Option<Read> {
+    async fn next(&mut self) -> Option<Read> {
         match self {
-            Cases::Kept(plan, given) => {
+            All::Kept(plan, given) => {
                 let next = plan.kept().and_then(|kept| kept.get(*given)).cloned();
                 *given += 1;
                 next.map(Ok)
             }
-            Cases::Read(received, thread) => {
+            All::Read(received, thread) => {
                 let next = received.recv().await;
                 // A thread that broke off must not look like the end of the cases.
                 if next.is_none()

@@ -3,22 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use super::told::{CaseFacts, Told};
 use super::{Modes, Options, Outside, Plan};
-use crate::cases::Case;
 use crate::checks::Reference;
 use crate::config::Agent;
 use crate::session::Identity;
 
 /// What a run is carried out with.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setting {
-    agents: Vec<(Arc<Agent>, Tested)>,
+    agents: Vec<Tested>,
     /// The suites, as they are shown to people.
     pub inputs: Vec<Arc<str>>,
     /// How many cases they hold.
     pub total: usize,
     /// How many of them are selected.
     pub selected: usize,
+    /// For how many cases a reliability is declared, so that they are run until it is known.
+    #[serde(default)]
+    pub declared: usize,
     /// Which kinds of conversations there are.
     pub modes: Modes,
     /// Who simulates users where the case does not say.
@@ -28,13 +33,24 @@ pub struct Setting {
     /// How long a turn may take where it does not say so; none where agents differ in it.
     pub turn_timeout: Option<Duration>,
     /// On whose behalf agents are spoken to where no case says otherwise.
-    pub identity: Identity,
+    pub environment: Environment,
     /// What was chosen for this run.
     pub choices: Choices,
 }
 
+/// On whose behalf agents are spoken to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// The user.
+    pub user: Arc<str>,
+    /// The team of the user.
+    pub team: Arc<str>,
+    /// The language and region.
+    pub locale: Arc<str>,
+}
+
 /// What was chosen for a run, on the command line or in the project file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Choices {
     /// How the run is carried out.
     pub options: Options,
@@ -51,8 +67,11 @@ pub struct Choices {
 }
 
 /// An agent that is tested, as it may be shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tested {
+    /// Its name in the project, if it has one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Its name in the project, its own id, or its address: the first of them that it has.
     pub id: String,
     /// Its address, command or file; none where it differs from case to case.
@@ -66,18 +85,20 @@ pub struct Tested {
 impl Setting {
     /// The setting of a run.
     pub fn new(plan: &Plan, outside: &Outside, choices: Choices) -> Self {
-        let agents: Vec<_> = plan.agents().map(|agent| (agent.clone(), Tested::of(agent, outside))).collect();
-        let mut limits = agents.iter().map(|(agent, _)| agent.timeouts.turn);
+        let agents = plan.agents().map(|agent| Tested::of(agent, outside)).collect();
+        let mut limits = plan.agents().map(|agent| agent.timeouts.turn);
         let first = limits.next();
+        let Identity { user, team, locale, .. } = outside.project.calling().identity();
         Setting {
             inputs: plan.suites().map(|suite| suite.shown.clone()).collect(),
             total: plan.total,
             selected: plan.selected,
+            declared: plan.declared(&choices.options),
             modes: plan.modes.clone(),
             simulator: outside.project.simulator.clone(),
             case_timeout: outside.case_timeout,
             turn_timeout: first.filter(|first| limits.all(|limit| limit == *first)),
-            identity: outside.project.calling().identity(),
+            environment: Environment { user: user.text, team: team.text, locale: locale.text },
             choices,
             agents,
         }
@@ -85,12 +106,12 @@ impl Setting {
 
     /// The agents that are tested, in the order of the suites.
     pub fn agents(&self) -> impl ExactSizeIterator<Item = &Tested> {
-        self.agents.iter().map(|(_, tested)| tested)
+        self.agents.iter()
     }
 
-    /// How an agent may be shown.
-    pub fn tested(&self, agent: &Arc<Agent>) -> Option<&Tested> {
-        self.agents.iter().find(|(known, _)| Arc::ptr_eq(known, agent)).map(|(_, tested)| tested)
+    /// The agent that a case tests.
+    pub fn tested(&self, told: &Told) -> Option<&Tested> {
+        self.agents.get(told.agent?)
     }
 
     /// The simulated users, as they are shown to people.
@@ -103,7 +124,7 @@ impl Setting {
     }
 
     /// The simulated user of a case, as it is shown to people.
-    pub fn simulator_of(&self, case: &Case) -> Option<String> {
+    pub fn simulator_of(&self, case: &CaseFacts) -> Option<String> {
         case.simulator.as_ref().map(|simulator| self.shown(simulator.reference.as_ref()))
     }
 
@@ -120,6 +141,8 @@ impl Setting {
     pub fn at_once(&self) -> usize {
         match self.choices.parallel_asked {
             true => self.choices.options.parallel,
+            // How many runs there will be is not known where reliabilities are declared.
+            false if self.declared > 0 => self.choices.options.parallel,
             false => self.choices.options.parallel.min(self.selected * self.choices.options.runs),
         }
     }
@@ -150,7 +173,7 @@ impl Tested {
             (Some(name), None) => format!("{name} ({shown})"),
             (None, _) => shown,
         };
-        let id = name.or(own_id).or_else(|| path.clone()).unwrap_or_else(|| "target".to_string());
-        Tested { id, path, connector, shown }
+        let id = name.clone().or(own_id).or_else(|| path.clone()).unwrap_or_else(|| "target".to_string());
+        Tested { name, id, path, connector, shown }
     }
 }

@@ -1,21 +1,27 @@
 //! How steady a case is that was run several times.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Fault, Status};
+use hotseat_trace::Status;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt::Attempt;
+use super::series::{Series, Standing, Until};
+use crate::cases::Reliability;
 use crate::checks::{equal, whole_json};
+use crate::statistics::{Finding, Interval, Spread, all_of, wilson};
 
 /// A part of the runs of a case: more than none, at most all.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PassRate(f64);
 
-/// What the runs of a case have in common. Runs that were never begun are counted nowhere but in `not_run`.
-#[derive(Debug, Clone, PartialEq)]
+/// What the runs of a case have in common. Runs that were never begun are counted nowhere but in `not_run`, and those
+/// that were made again nowhere but in `redrawn` and `invalid`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stability {
-    /// How many runs were made.
+    /// How many runs were made and count.
     pub runs: usize,
     /// How many of them passed.
     pub passed: usize,
@@ -23,21 +29,57 @@ pub struct Stability {
     pub failed: usize,
     /// How many were skipped, for nobody answered the agent.
     pub skipped: usize,
-    /// How many of those that failed say nothing about the agent: a helper or the machine is to blame.
+    /// How many of all that were made say nothing about the agent: a helper or the machine is to blame.
     pub invalid: usize,
+    /// How many of these were made again; the others have failed.
+    #[serde(default)]
+    pub redrawn: usize,
     /// How many were asked for and never begun.
     pub not_run: usize,
     /// Of all pairs of runs in which the agent answered, the part that answered the same; none with fewer than two.
     pub consistency: Option<f64>,
-    /// How long a run took on average.
+    /// What became of the reliability that is declared, if any is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promise: Option<Promise>,
+    /// How long a run took on average. All durations are of runs that say something about the agent.
     pub average: Duration,
     /// How long the shortest took.
     pub shortest: Duration,
+    /// How long the one in the middle took.
+    #[serde(default)]
+    pub median: Duration,
     /// How long the longest took.
     pub longest: Duration,
     /// By how much they differ: the standard deviation of all of them, which are no sample.
     pub deviation: Duration,
 }
+
+/// What became of a reliability that is declared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Promise {
+    /// What is declared.
+    pub reliability: Reliability,
+    /// Whether it is kept.
+    pub grade: Grade,
+    /// After how many runs that was known; none where it is not.
+    pub decided_after: Option<usize>,
+}
+
+/// Whether a declared reliability is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Grade {
+    /// It is.
+    Pass,
+    /// It is not: the case never passed.
+    Fail,
+    /// It is not: the case passes sometimes, and less often than declared.
+    Flaky,
+    /// The runs do not tell.
+    Inconclusive,
+}
+
+/// How sure a rate is shown to lie in its interval where nobody says it.
+pub const CONFIDENCE: f64 = 0.95;
 
 /// How steady a case is, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,27 +116,66 @@ impl PassRate {
 }
 
 impl Stability {
-    /// What the runs that were made have in common, of so many that were asked for.
-    pub fn of(attempts: &[Attempt], asked: usize) -> Stability {
+    /// What the runs that were made have in common.
+    pub(super) fn of(attempts: &[Arc<Attempt>], series: &Series) -> Stability {
         let count = |status| attempts.iter().filter(|attempt| attempt.verdict.status == status).count();
-        let took = || attempts.iter().map(|attempt| attempt.duration);
-        let runs = attempts.len();
-        let average = took().map(|took| took.as_secs_f64()).sum::<f64>() / runs.max(1) as f64;
-        let variance = took().map(|took| (took.as_secs_f64() - average).powi(2)).sum::<f64>();
-        let answers: Vec<Answers> = attempts.iter().filter_map(Answers::of).collect();
+        let (passed, redrawn) = (count(Status::Passed), series.redrawn());
+        let failed = count(Status::Failed) - redrawn;
+        let took = attempts.iter().filter(|attempt| !attempt.is_invalid());
+        let took = Spread::of(took.map(|attempt| attempt.duration.as_secs_f64()));
+        let answers: Vec<Answers> = attempts.iter().filter_map(|attempt| Answers::of(attempt)).collect();
+        let promise = match series.until() {
+            Until::Made { .. } => None,
+            Until::Known(reliability) => Some(Promise {
+                reliability,
+                grade: match series.finding() {
+                    Some(Finding::Reached) => Grade::Pass,
+                    Some(Finding::Missed) if passed > 0 => Grade::Flaky,
+                    Some(Finding::Missed) if failed > 0 => Grade::Fail,
+                    // Of a case that was never answered nothing is known.
+                    Some(Finding::Missed) | None => Grade::Inconclusive,
+                },
+                decided_after: series.decided_after(),
+            }),
+        };
         Stability {
-            runs,
-            passed: count(Status::Passed),
-            failed: count(Status::Failed),
+            runs: attempts.len() - redrawn,
+            passed,
+            failed,
             skipped: count(Status::Skipped),
-            invalid: attempts.iter().filter(|attempt| is_invalid(attempt)).count(),
-            not_run: asked.saturating_sub(runs),
+            invalid: attempts.iter().filter(|attempt| attempt.is_invalid()).count(),
+            redrawn,
+            not_run: series.not_begun(attempts.len()),
             consistency: agreement(&answers),
-            average: Duration::from_secs_f64(average),
-            shortest: took().min().unwrap_or_default(),
-            longest: took().max().unwrap_or_default(),
-            deviation: Duration::from_secs_f64((variance / runs.max(1) as f64).sqrt()),
+            promise,
+            average: Duration::from_secs_f64(took.mean),
+            shortest: Duration::from_secs_f64(took.least),
+            median: Duration::from_secs_f64(took.median),
+            longest: Duration::from_secs_f64(took.most),
+            deviation: Duration::from_secs_f64(took.deviation),
         }
+    }
+
+    /// How many runs say something about the agent.
+    pub fn valid(&self) -> usize {
+        self.runs - self.missing()
+    }
+
+    /// How many of the runs that count say nothing about the agent, for they were not made again.
+    pub fn missing(&self) -> usize {
+        self.invalid - self.redrawn
+    }
+
+    /// Where the rate lies at which the case passes, as far as the runs tell that say something about the agent; and how
+    /// sure that is.
+    pub fn interval(&self) -> (Interval, f64) {
+        let confidence = self.promise.map_or(CONFIDENCE, |promise| promise.reliability.confidence);
+        (wilson(self.passed, self.valid(), confidence), confidence)
+    }
+
+    /// How likely so many runs in a row all pass: pass^k. None of more than say something about the agent.
+    pub fn all_of(&self, k: usize) -> Option<f64> {
+        all_of(k, self.passed, self.valid())
     }
 
     /// The part of the runs that passed, from 0 to 1.
@@ -123,6 +204,18 @@ impl Stability {
     }
 }
 
+impl Grade {
+    /// The name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Grade::Pass => "PASS",
+            Grade::Fail => "FAIL",
+            Grade::Flaky => "FLAKY",
+            Grade::Inconclusive => "INCONCLUSIVE",
+        }
+    }
+}
+
 impl Class {
     /// The name used in reports.
     pub fn name(self) -> &'static str {
@@ -135,11 +228,10 @@ impl Class {
     }
 }
 
-/// Whether an attempt failed by the fault of somebody who is not tested.
-fn is_invalid(attempt: &Attempt) -> bool {
-    match attempt.verdict.failure.as_ref().map(|failure| failure.fault) {
-        Some(Fault::Infrastructure | Fault::Simulator | Fault::Judge) => true,
-        Some(Fault::Agent | Fault::Test) | None => false,
+impl Attempt {
+    /// Whether it failed by the fault of somebody who is not tested, and so says nothing about the agent.
+    pub fn is_invalid(&self) -> bool {
+        Standing::of(&self.verdict) == Standing::Invalid
     }
 }
 
@@ -205,7 +297,8 @@ mod tests {
     use super::*;
 
     fn of(passed: usize, runs: usize) -> Stability {
-        Stability { passed, runs, ..Stability::of(&[], 0) }
+        let none = Series::new(Until::Made { runs: 0, least: PassRate::ALL }, 0);
+        Stability { passed, runs, ..Stability::of(&[], &none) }
     }
 
     #[test]

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use hotseat_trace::{FailureKind, Millis, Status};
+use hotseat_trace::{FailureKind, Millis, Spent, Status};
+use serde::{Deserialize, Serialize};
 
+use super::dispatcher::Options;
+use super::measured::Measured;
 use super::outcome::Outcome;
+use super::stability::Grade;
 
 /// What a run came to.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many cases were selected.
     pub total: usize,
@@ -31,6 +35,12 @@ pub struct Summary {
     pub unreachable: usize,
     /// What the runs of all cases came to, where each has several.
     pub repeats: Option<Repeats>,
+    /// What checks and criteria came to.
+    #[serde(default)]
+    pub measured: Box<Measured>,
+    /// What all attempts have spent, as far as somebody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Box<Spent>>,
     /// Whether the run was ended from outside.
     pub interrupted: bool,
     /// When it began.
@@ -42,20 +52,56 @@ pub struct Summary {
 }
 
 /// What the runs of all cases came to.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeats {
-    /// How many runs each case has.
-    pub runs_per_case: usize,
+    /// How many runs each case has where nothing else is declared; none where that is one.
+    #[serde(default)]
+    pub runs_per_case: Option<usize>,
     /// How many were made.
     pub total: usize,
     /// How many of them passed.
     pub passed: usize,
-    /// How many of them failed and say nothing about the agent.
+    /// How many were made that say nothing about the agent.
     pub invalid: usize,
+    /// How many of these were made again; they are in `invalid` alone.
+    #[serde(default)]
+    pub redrawn: usize,
+    /// What became of declared reliabilities.
+    #[serde(default)]
+    pub grades: Grades,
     /// How many cases passed in each of their runs.
     pub stable_cases: usize,
     /// How many did not.
     pub unstable_cases: usize,
+}
+
+/// What became of declared reliabilities: of how many cases what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grades {
+    /// They are kept.
+    pub pass: usize,
+    /// They are not, and the case never passed.
+    pub fail: usize,
+    /// They are not, and the case passes sometimes.
+    pub flaky: usize,
+    /// The runs do not tell.
+    pub inconclusive: usize,
+}
+
+impl Grades {
+    /// Of how many cases there are any.
+    pub fn all(&self) -> usize {
+        self.pass + self.fail + self.flaky + self.inconclusive
+    }
+
+    fn count(&mut self, grade: Grade) {
+        *match grade {
+            Grade::Pass => &mut self.pass,
+            Grade::Fail => &mut self.fail,
+            Grade::Flaky => &mut self.flaky,
+            Grade::Inconclusive => &mut self.inconclusive,
+        } += 1;
+    }
 }
 
 impl Repeats {
@@ -66,8 +112,16 @@ impl Repeats {
 }
 
 impl Summary {
+    /// Of a run with these options that has come to nothing yet.
+    pub(crate) fn begin(options: Options) -> Self {
+        let runs_per_case = options.runs;
+        let repeats =
+            (runs_per_case > 1).then(|| Repeats { runs_per_case: Some(runs_per_case), ..Repeats::default() });
+        Summary { repeats, fail_on_skip: options.fail_on_skip, ..Summary::default() }
+    }
+
     /// Counts a case that has ended.
-    pub(super) fn count(&mut self, outcome: &Outcome) {
+    pub(crate) fn count(&mut self, outcome: &Outcome) {
         self.total += 1;
         match outcome.verdict.status {
             Status::Passed => self.passed += 1,
@@ -78,6 +132,14 @@ impl Summary {
             Status::Failed => self.failed += 1,
         }
         self.flaky += usize::from(outcome.is_flaky());
+        // Of a case that was tried again the last attempt counts, of one that was repeated all do.
+        match &outcome.stability {
+            Some(_) => outcome.attempts.iter().for_each(|attempt| self.measured.count(&attempt.checks)),
+            None => self.measured.count(&outcome.telling().checks),
+        }
+        let attempts = outcome.attempts.iter().filter_map(|attempt| attempt.conversation.spent());
+        let spent: Vec<Spent> = self.spent.take().into_iter().map(|spent| *spent).chain(attempts).collect();
+        self.spent = Spent::sum(&spent).map(Box::new);
         match outcome.verdict.failure.as_ref().map(|failure| failure.kind) {
             None | Some(FailureKind::Assertion) => {}
             Some(FailureKind::Timeout) => self.timeouts += 1,
@@ -86,10 +148,15 @@ impl Summary {
                 self.unreachable += usize::from(kind == FailureKind::Unreachable);
             }
         }
-        if let (Some(repeats), Some(stability)) = (&mut self.repeats, &outcome.stability) {
+        if let Some(stability) = &outcome.stability {
+            let repeats = self.repeats.get_or_insert_default();
             repeats.total += stability.runs;
             repeats.passed += stability.passed;
             repeats.invalid += stability.invalid;
+            repeats.redrawn += stability.redrawn;
+            if let Some(promise) = stability.promise {
+                repeats.grades.count(promise.grade);
+            }
             match stability.is_stable() {
                 Some(true) => repeats.stable_cases += 1,
                 Some(false) => repeats.unstable_cases += 1,

@@ -1,12 +1,13 @@
 //! Whether an agent waits for the user when its turn is over.
 
 use hotseat_trace::Turn;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::checks::whole_json;
 
 /// What shows that an agent waits where it does not say so itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signs {
     /// Tools by which it asks the user for something.
     pub tools: Vec<String>,

@@ -6,10 +6,10 @@ use hotseat_trace::{CheckVerdict, Failure, FailureKind, Scope};
 
 use super::asking_script::{Asked, Told, ask};
 use super::checkpoints::{self, Reached};
-use super::{Checked, Held, Partners, Recorder};
+use super::{Checked, Held, Opinion, Partners, Recorder};
 use crate::cases::Case;
-use crate::checks::{Check, Judged, Scripted};
-use crate::roles::{Dialogue, Exchange, JudgeQuestion, Judgement, Unanswered, failure};
+use crate::checks::{Check, CheckKind, Judged, Scripted};
+use crate::roles::{self, JudgeQuestion, Judgement, Seen, failure};
 
 /// What of a conversation is looked at.
 #[derive(Debug, Clone, Copy)]
@@ -18,13 +18,15 @@ pub(super) enum Looked {
     Turn(usize),
     /// All of it, under `final_assertions` or not.
     Whole { is_final: bool },
+    /// Turns in a row, by the places of the first one and of the one behind the last.
+    Turns { start: usize, end: usize },
 }
 
 /// Whoever decides over a conversation that goes on.
 pub(super) struct Deciding<'a> {
     pub case: &'a Case,
     pub session_id: Arc<str>,
-    pub partners: &'a Partners,
+    pub partners: Partners,
 }
 
 /// A verdict, or why there is none.
@@ -32,6 +34,7 @@ struct Decision {
     verdict: CheckVerdict,
     error: Option<String>,
     said: Vec<String>,
+    opinion: Option<Opinion>,
 }
 
 impl Deciding<'_> {
@@ -39,14 +42,20 @@ impl Deciding<'_> {
     pub async fn decide(&self, checks: &[Check], looked: Looked, recorder: &mut Recorder) -> Vec<Checked> {
         let mut decided = Vec::with_capacity(checks.len());
         for check in checks {
-            let Decision { verdict, error, said } = self.check(check, looked, recorder).await;
-            let (turn, is_final) = match looked {
-                Looked::Turn(place) => (Some(place + 1), false),
-                Looked::Whole { is_final } => (None, is_final),
-            };
-            decided.push(Checked { check: check.clone(), turn, is_final, verdict, error, said });
+            decided.push(self.decide_one(check, looked, recorder).await);
         }
         decided
+    }
+
+    /// Decides a check.
+    pub async fn decide_one(&self, check: &Check, looked: Looked, recorder: &mut Recorder) -> Checked {
+        let Decision { verdict, error, said, opinion } = self.check(check, looked, recorder).await;
+        let (turn, is_final) = match looked {
+            Looked::Turn(place) => (Some(place + 1), false),
+            Looked::Whole { is_final } => (None, is_final),
+            Looked::Turns { .. } => (None, false),
+        };
+        Checked { check: check.clone(), turn, is_final, verdict, error, said, topic: None, opinion }
     }
 
     async fn check(&self, check: &Check, looked: Looked, recorder: &mut Recorder) -> Decision {
@@ -54,14 +63,11 @@ impl Deciding<'_> {
             return self.ask_script(check, scripted, looked, recorder).await;
         }
         let Some(judged) = check.judged() else {
-            let verdict = check.decide(looked.scope(recorder));
-            return Decision { verdict, error: None, said: Vec::new() };
+            let scope = looked.scope(recorder);
+            let error = check.undecided(scope);
+            return Decision { error, ..Decision::of(check.decide(scope)) };
         };
-        let (verdict, exchange) = self.judge(check, judged, looked, recorder).await;
-        if let (Some(exchange), Some(turn_id)) = (exchange, looked.turn_id(recorder)) {
-            recorder.emit(exchange.of_turn(turn_id));
-        }
-        verdict
+        self.judge(check, judged, looked, recorder).await
     }
 
     async fn judge(
@@ -69,33 +75,37 @@ impl Deciding<'_> {
         check: &Check,
         judged: &Judged,
         looked: Looked,
-        recorder: &Recorder,
-    ) -> (Decision, Option<Exchange>) {
-        let undecided = |words: String| Decision::none(check, words, Vec::new());
-        let Some(role) = self.partners.judge(judged) else {
-            return (undecided("there is no judge to ask".to_string()), None);
+        recorder: &mut Recorder,
+    ) -> Decision {
+        let Some(judge) = self.partners.judge(&judged.judging) else {
+            return Decision::none(check, "there is no judge to ask".to_string(), Vec::new());
         };
         let turns = looked.so_far(recorder);
-        let question = JudgeQuestion {
-            judged,
+        let Some(turn_id) = turns.last().map(|turn| turn.id.clone()) else {
+            return Decision::of(check.decide(looked.scope(recorder)));
+        };
+        let seen = Seen {
             test_id: &self.case.id,
             session_id: &self.session_id,
-            dialogue: Dialogue { opening: &self.case.opening.messages, turns },
-            until: None,
+            opening: &self.case.opening.messages,
+            turns,
+            first_judged: looked.scope(recorder).turns().first().map_or(1, |turn| turn.number),
         };
-        match role.judge(question).await {
-            Ok((Ok(judgement), exchange)) => {
-                let Judgement { passed, .. } = judgement;
-                let verdict = CheckVerdict {
-                    passed: passed != check.negated,
-                    expected: check.describe(),
-                    actual: judgement.words(),
-                };
-                (Decision { verdict, error: None, said: Vec::new() }, Some(exchange))
+        let roles::Asked { outcome, exchanges, by } =
+            judge.judge(JudgeQuestion { matter: &judged.matter, seen }).await;
+        for exchange in exchanges {
+            recorder.emit(exchange.of_turn(turn_id.clone()));
+        }
+        match outcome {
+            Err(words) => {
+                let opinion = Opinion { reasoning: None, score: None, by };
+                Decision { opinion: Some(opinion), ..Decision::none(check, words, Vec::new()) }
             }
-            Ok((Err(words), exchange)) => (undecided(words), Some(exchange)),
-            Err(Unanswered::Failed(words)) => (undecided(words), None),
-            Err(Unanswered::Deadline) => (undecided("no answer in time".to_string()), None),
+            Ok(Judgement { passed, score, reasoning, words }) => {
+                let passed = passed != check.negated;
+                let verdict = CheckVerdict { passed, expected: check.describe(), actual: words };
+                Decision { opinion: Some(Opinion { reasoning, score, by }), ..Decision::of(verdict) }
+            }
         }
     }
 
@@ -106,6 +116,18 @@ impl Deciding<'_> {
         looked: Looked,
         recorder: &Recorder,
     ) -> Decision {
+        let (so_far, looked_at) = (looked.so_far(recorder), looked.scope(recorder).turns());
+        let of_program = self.partners.program.as_ref();
+        if let Some(judged) = of_program.and_then(|own| own.judge(&scripted.function, so_far, looked_at)) {
+            return match judged.await {
+                Err(words) => Decision::none(check, words, Vec::new()),
+                Ok(holds) => {
+                    let (passed, actual) = (holds != check.negated, format!("it returned {holds}"));
+                    let verdict = CheckVerdict { passed, expected: check.describe(), actual };
+                    Decision::of(verdict)
+                }
+            };
+        }
         let Some(function) = self.partners.function(&scripted.function) else {
             return Decision::none(check, format!("`{}` is not there", scripted.function), Vec::new());
         };
@@ -121,11 +143,8 @@ impl Deciding<'_> {
             Ok((passed, words)) => {
                 let actual = words.unwrap_or_else(|| format!("it returned {passed}"));
                 let passed = passed != check.negated;
-                Decision {
-                    verdict: CheckVerdict { passed, expected: check.describe(), actual },
-                    error: None,
-                    said,
-                }
+                let verdict = CheckVerdict { passed, expected: check.describe(), actual };
+                Decision { said, ..Decision::of(verdict) }
             }
         }
     }
@@ -168,15 +187,24 @@ impl Decision {
     fn none(check: &Check, words: String, said: Vec<String>) -> Decision {
         let first = words.lines().next().unwrap_or_default().to_string();
         let verdict = CheckVerdict { passed: false, expected: check.describe(), actual: first };
-        Decision { verdict, error: Some(words), said }
+        Decision { verdict, error: Some(words), said, opinion: None }
+    }
+
+    /// A check that decides itself, or that was decided.
+    fn of(verdict: CheckVerdict) -> Decision {
+        Decision { verdict, error: None, said: Vec::new(), opinion: None }
     }
 }
 
-/// The kind of failure when nobody could be asked about a check.
-fn asked_kind(check: &Check) -> FailureKind {
-    match check.scripted() {
-        Some(_) => FailureKind::ScriptError,
-        None => FailureKind::JudgeError,
+/// The kind of failure when a check could not be decided.
+pub(super) fn asked_kind(check: &Check) -> FailureKind {
+    match &check.kind {
+        CheckKind::Scripted(_) => FailureKind::ScriptError,
+        CheckKind::Judged(_) => FailureKind::JudgeError,
+        CheckKind::Budget(_) => FailureKind::UsageError,
+        _ if check.not_compared().is_some() => FailureKind::ScriptError,
+        // It was asked for where nothing can be looked at.
+        _ => FailureKind::TestError,
     }
 }
 
@@ -187,6 +215,7 @@ impl Looked {
         match self {
             Looked::Turn(place) => &turns[..=place],
             Looked::Whole { .. } => turns,
+            Looked::Turns { end, .. } => &turns[..end],
         }
     }
 
@@ -195,17 +224,10 @@ impl Looked {
         match self {
             Looked::Turn(place) => conversation.turn_scope(place).unwrap_or_else(|| conversation.scope()),
             Looked::Whole { .. } => conversation.scope(),
+            Looked::Turns { start, end } => {
+                conversation.turns_scope(start..end).unwrap_or_else(|| conversation.scope())
+            }
         }
-    }
-
-    /// The turn that what a judge said is kept with.
-    fn turn_id(self, recorder: &Recorder) -> Option<Arc<str>> {
-        let turns = &recorder.conversation().turns;
-        let turn = match self {
-            Looked::Turn(place) => turns.get(place),
-            Looked::Whole { .. } => turns.last(),
-        };
-        turn.map(|turn| turn.id.clone())
     }
 }
 
@@ -253,7 +275,12 @@ impl Held {
             checked.verdict.actual = redactor.text(&checked.verdict.actual).into_owned();
             checked.said.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
             checked.error = checked.error.take().map(|words| redactor.text(&words).into_owned());
+            check.criterion = check.criterion.take().map(|words| redactor.text(&words).into());
+            if let Some(Opinion { reasoning, .. }) = &mut checked.opinion {
+                *reasoning = reasoning.take().map(|words| redactor.text(&words).into_owned());
+            }
         }
+        self.logs.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
         for reached in &mut self.checkpoints {
             reached.missing = reached.missing.take().map(|words| redactor.text(&words).into_owned());
         }

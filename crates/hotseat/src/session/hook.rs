@@ -1,4 +1,4 @@
-//! Hooks: commands that run before the first turn and give variables.
+//! Hooks: commands that run before the first turn and give variables. Scripts call commands in the same way.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,15 +29,39 @@ pub async fn run_hook(
 ) -> Result<BTreeMap<String, Value>, Failure> {
     let shown = hook.command.join(" ");
     let failed = |message: String| Failure::new(FailureKind::HookError, message);
+    let (printed, detail) = run_command("hook", hook, folder, environment, told).await?;
+    match printed {
+        None => Ok(BTreeMap::new()),
+        Some(Value::Object(variables)) => Ok(variables.into_iter().collect()),
+        Some(_) => {
+            Err(failed(format!("hook `{shown}` printed JSON that is not an object")).with_detail(detail))
+        }
+    }
+}
+
+/// Runs a command in `folder` (or where it says) and returns what it prints, as JSON, if it prints anything; and its
+/// output as it is shown. `what` says what it is.
+///
+/// # Errors
+/// When it cannot be started, fails, does not end in time, or prints anything but JSON.
+pub async fn run_command(
+    what: &str,
+    hook: &Hook,
+    folder: &Path,
+    environment: &Environment,
+    told: Option<&Value>,
+) -> Result<(Option<Value>, String), Failure> {
+    let shown = format!("{what} `{}`", hook.command.join(" "));
+    let failed = |message: String| Failure::new(FailureKind::HookError, message);
     let mut command = group_command(&hook.command, environment);
     let folder = hook.cwd.as_deref().map_or_else(|| folder.to_path_buf(), |cwd| folder.join(cwd));
     command.envs(&hook.env).current_dir(&folder);
     command.stdin(if told.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match folder.is_dir() {
-        true => failed(format!("hook `{shown}` cannot be started: {error}")),
+        true => failed(format!("{shown} cannot be started: {error}")),
         // The system blames the program for it.
-        false => failed(format!("hook `{shown}` cannot be started: there is no folder {}", folder.display())),
+        false => failed(format!("{shown} cannot be started: there is no folder {}", folder.display())),
     })?;
     let group = Group::of(&child);
     let stdin = child.stdin.take();
@@ -69,29 +93,26 @@ pub async fn run_hook(
         Ok((read, status)) => (read, status),
         Err(_) => {
             let _ = child.wait().await;
-            let message = format!("hook `{shown}` timed out after {} ms", hook.timeout.as_millis());
+            let message = format!("{shown} timed out after {} ms", hook.timeout.as_millis());
             return Err(failed(message).with_detail(detail));
         }
     };
-    let status = read
-        .and(status)
-        .map_err(|error| failed(format!("hook `{shown}`: {error}")).with_detail(detail.clone()))?;
+    let status =
+        read.and(status).map_err(|error| failed(format!("{shown}: {error}")).with_detail(detail.clone()))?;
     if !status.success() {
-        return Err(failed(format!("hook `{shown}` failed ({status})")).with_detail(detail));
+        return Err(failed(format!("{shown} failed ({status})")).with_detail(detail));
     }
     if out.len() >= MOST_OUTPUT {
-        return Err(failed(format!("hook `{shown}` printed more than {MOST_OUTPUT} bytes")));
+        return Err(failed(format!("{shown} printed more than {MOST_OUTPUT} bytes")));
     }
     if out.trim_ascii().is_empty() {
-        return Ok(BTreeMap::new());
+        return Ok((None, detail));
     }
     match serde_json::from_slice(&out) {
-        Ok(Value::Object(variables)) => Ok(variables.into_iter().collect()),
-        Ok(_) => {
-            Err(failed(format!("hook `{shown}` printed JSON that is not an object")).with_detail(detail))
+        Ok(printed) => Ok((Some(printed), detail)),
+        Err(error) => {
+            Err(failed(format!("{shown} printed something that is not JSON ({error})")).with_detail(detail))
         }
-        Err(error) => Err(failed(format!("hook `{shown}` printed something that is not JSON ({error})"))
-            .with_detail(detail)),
     }
 }
 

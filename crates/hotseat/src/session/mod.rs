@@ -2,33 +2,46 @@
 
 mod asking_script;
 mod awaiting;
+mod body;
 mod checkpoints;
 mod clock;
+mod conduct;
 mod content;
 mod deciding;
+mod elsewhere;
 mod hold;
 mod hook;
 mod identity;
 mod next;
+mod open;
 mod person;
 mod recorder;
 mod redact;
 mod script;
+mod simulated;
+mod spending;
+mod topics;
 mod turn;
+mod written;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{CheckVerdict, Conversation, Record, Verdict};
+use hotseat_trace::{CheckVerdict, Conversation, Record, Turn, Verdict};
+use serde::{Deserialize, Serialize};
 
+pub use asking_script::response;
 pub use awaiting::{Signs, Waiting};
+pub use body::Body;
 pub use checkpoints::{Reached, missing};
 pub use clock::{Clock, wall_millis};
 pub use content::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role, media, merged, words};
-pub use hold::{MORE_INPUT, NO_NEXT_TURN, hold};
-pub use hook::run_hook;
+pub use elsewhere::SaidElsewhere;
+pub use hold::hold;
+pub use hook::{run_command, run_hook};
 pub use identity::Identity;
 pub use next::{Asked, Next, OnMissingInput, Sources};
+pub use open::{Ended, Session, Subject};
 pub use person::{AskedPerson, Person, Typed};
 pub use recorder::Recorder;
 pub use redact::Redactor;
@@ -36,11 +49,16 @@ pub(crate) use script::output_of_text;
 pub use script::{
     AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript,
 };
+pub use simulated::{Simulation, Stopped};
+pub use spending::Prices;
 pub use turn::ATTACHED;
+pub use written::{MORE_INPUT, NO_NEXT_TURN};
 
-use crate::checks::{Check, Judged, Reference};
+use crate::adapters::Pending;
+use crate::checks::{Check, Judging, Reference, Whom};
 use crate::roles;
-use crate::scripts::Function;
+use crate::scripts::{Callable, Powers};
+use hotseat_document::Place;
 
 /// How long things may take where neither case nor turn says so.
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +86,51 @@ pub struct Checked {
     pub error: Option<String>,
     /// What a function that decided it said to `console`.
     pub said: Vec<String>,
+    /// The visit of the topic that asserts it, where a topic does.
+    pub topic: Option<TopicVisit>,
+    /// What the judge said who decided it, or was to.
+    pub opinion: Option<Opinion>,
+}
+
+/// A visit of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TopicVisit {
+    /// The topic.
+    pub topic: Arc<str>,
+    /// Which visit of this topic it is, from 1.
+    pub visit: usize,
+}
+
+/// What a judge said of a check.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Opinion {
+    /// Why it judges so, in its words; none where it gave no judgement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// How far it is so, where it says that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// Who it was, and what it cost.
+    pub by: roles::By,
 }
 
 impl Checked {
+    /// A check that nothing is there for to look at.
+    fn undecided(check: Check, words: &str) -> Checked {
+        let (expected, actual) = (check.describe(), words.to_string());
+        let verdict = CheckVerdict { passed: false, expected, actual };
+        Checked {
+            check,
+            turn: None,
+            is_final: false,
+            verdict,
+            error: Some(words.to_string()),
+            said: Vec::new(),
+            topic: None,
+            opinion: None,
+        }
+    }
+
     /// Whether it decides that the case fails.
     pub fn fails(&self) -> bool {
         self.check.is_hard() && !self.verdict.passed
@@ -88,6 +148,8 @@ pub struct Held {
     pub checkpoints: Vec<Reached>,
     /// The time limit that was exceeded, if the verdict is about one.
     pub limit: Option<Duration>,
+    /// What the test itself has said.
+    pub logs: Vec<String>,
     /// What was said and done.
     pub conversation: Conversation,
     /// The trace, where it was asked for.
@@ -102,37 +164,56 @@ pub struct Partners {
     /// The simulated user, where the case has one.
     pub simulator: Option<roles::Role>,
     /// The judges that its checks ask, by how they refer to them.
-    pub judges: Vec<(Asking, roles::Role)>,
+    pub judges: Vec<(Whom, roles::Role)>,
+    /// How judges are asked where checks do not say it.
+    pub judging: Judging,
     /// The functions of scripts that its checks call, by how they refer to them.
-    pub functions: Vec<(String, Function)>,
+    pub functions: Vec<(String, Callable)>,
     /// The person who can be asked, where one is there.
     pub person: Option<Arc<dyn Person>>,
+    /// What a program may do that drives the conversation.
+    pub powers: Option<Powers>,
+    /// Finds whom such a program asks: nobody knows before who that is.
+    pub finds: Option<Arc<dyn Finds>>,
+    /// What of the program itself judges.
+    pub program: Option<Arc<dyn Judges>>,
 }
 
-/// How a check refers to its judge: by name, and perhaps with a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asking {
-    /// The judge.
-    pub judge: Option<Reference>,
-    /// The model.
-    pub connector: Option<String>,
+/// Finds somebody who is asked, while a conversation goes on.
+pub trait Finds: Send + Sync {
+    /// The judge that is referred to in this way, at this place.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    fn judge(&self, whom: &Whom, place: &Place) -> Result<roles::Role, String>;
+
+    /// The simulated user that is referred to in this way, at this place.
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    fn simulator(&self, reference: Option<&Reference>, place: &Place) -> Result<roles::Role, String>;
 }
 
-impl Asking {
-    /// How a check refers to its judge.
-    pub fn of(judged: &Judged) -> Asking {
-        let connector = judged.options.get("connector").and_then(serde_json::Value::as_str);
-        Asking { judge: judged.judge.clone(), connector: connector.map(str::to_string) }
-    }
+/// Functions of a program that judge its conversation.
+pub trait Judges: Send + Sync {
+    /// What one of them says of the last of the turns that are looked at; none where it is none of its functions.
+    fn judge<'a>(
+        &'a self,
+        function: &'a str,
+        so_far: &'a [Turn],
+        looked_at: &'a [Turn],
+    ) -> Option<Pending<'a, Result<bool, String>>>;
 }
 
 impl Partners {
-    fn function(&self, reference: &str) -> Option<&Function> {
+    fn function(&self, reference: &str) -> Option<&Callable> {
         self.functions.iter().find(|(known, _)| known == reference).map(|(_, function)| function)
     }
 
-    fn judge(&self, judged: &Judged) -> Option<&roles::Role> {
-        let asking = Asking::of(judged);
-        self.judges.iter().find(|(known, _)| *known == asking).map(|(_, role)| role)
+    /// The judge that is referred to in this way.
+    pub fn judge(&self, judging: &Judging) -> Option<roles::Judge> {
+        let whom = judging.whom();
+        let (_, role) = self.judges.iter().find(|(known, _)| *known == whom)?;
+        Some(roles::Judge::new(role.clone(), &judging.over(&self.judging)))
     }
 }

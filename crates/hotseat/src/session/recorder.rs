@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use hotseat_trace::{Conversation, Event, Execution, Offset, Payload, Record};
+use hotseat_trace::{Conversation, Event, Execution, Offset, Payload, Record, TurnSpent};
 
 use super::clock::Clock;
 use super::redact::Redactor;
+use super::spending::{Meter, Prices};
 
 /// Writes the trace of one conversation.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub struct Recorder {
     conversation: Conversation,
     /// The events, where somebody wants them after the conversation.
     records: Option<Vec<Record>>,
+    meter: Meter,
 }
 
 impl Recorder {
@@ -28,7 +30,15 @@ impl Recorder {
             sequence: 0,
             conversation: Conversation::default(),
             records,
+            meter: Meter::default(),
         }
+    }
+
+    /// The same, which knows what tokens cost.
+    #[must_use]
+    pub fn with_prices(mut self, prices: Prices) -> Self {
+        self.meter = Meter::new(prices);
+        self
     }
 
     /// What has passed since the session was opened.
@@ -49,16 +59,30 @@ impl Recorder {
 
     /// Adds an event that happens now.
     pub fn emit(&mut self, payload: impl Into<Payload>) {
-        let event = self.event(payload.into());
-        self.conversation.apply(&event);
-        self.keep(event, None);
+        let payload = payload.into();
+        self.meter.see(&payload);
+        // What a turn has spent is known when it ends, and is part of it.
+        if let Payload::TurnCompleted(_) | Payload::TurnFailed(_) = &payload
+            && let Some((turn_id, spent)) = payload.turn_id().cloned().zip(self.meter.take())
+        {
+            self.add(TurnSpent { turn_id, spent }.into());
+        }
+        self.add(payload);
     }
 
     /// Adds an event that happens now in something that has a trace of its own: a conversation that the agent holds
     /// with another one, or a run of a workflow. It is kept, and is no part of what was said and done here.
     pub fn emit_within(&mut self, execution: Execution, payload: impl Into<Payload>) {
-        let event = self.event(payload.into());
+        let payload = payload.into();
+        self.meter.see(&payload);
+        let event = self.event(payload);
         self.keep(event, Some(execution));
+    }
+
+    fn add(&mut self, payload: Payload) {
+        let event = self.event(payload);
+        self.conversation.apply(&event);
+        self.keep(event, None);
     }
 
     fn event(&mut self, payload: Payload) -> Event {

@@ -113,7 +113,7 @@ impl Talk {
             &mut session,
             script,
             self.timeouts,
-            &Partners::default(),
+            Partners::default(),
             recorder,
         )))
     }
@@ -123,7 +123,13 @@ impl Talk {
 fn read(case: &Value) -> Case {
     let source = Source::new("talk.test.yaml", case.to_string(), 1);
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
-    let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
+    let decoding = Decoding {
+        inherited: &inherited,
+        shared: &Default::default(),
+        root: std::path::Path::new(""),
+        environment: &environment,
+        redactor: &redactor,
+    };
     Case::read(&source, yaml::parse, decoding).expect("a sound case")
 }
 

@@ -68,6 +68,7 @@ impl Hears {
                 hears.keys.extend(["messages", "attachments", "forwardedProps", "tools", "user"]);
                 Hears { options: HeardOptions::All, ..hears }
             }
+            Kind::InCode => Hears { kind, keys: vec!["messages"], options: HeardOptions::All },
             Kind::Embedded => {
                 let keys =
                     vec!["threadId", "state", "context", "tools", "messages", "user", "team", "locale"];
@@ -262,7 +263,7 @@ impl Hears {
                 let place = if self.kind == Kind::Http { "template" } else { "command" };
                 format!("write `{{{{options}}}}` or `{{{{options.{name}}}}}` into the {place} of the agent")
             }
-            Kind::AgUi | Kind::OpenAi | Kind::Replay => "leave it out".to_string(),
+            Kind::AgUi | Kind::OpenAi | Kind::Replay | Kind::InCode => "leave it out".to_string(),
         }
     }
 
@@ -290,7 +291,7 @@ impl Hears {
                     Err(Diagnostic { place, ..Diagnostic::new(message) }.into())
                 }
             },
-            Kind::AgUi | Kind::Http | Kind::Command | Kind::Replay => Ok(None),
+            Kind::AgUi | Kind::Http | Kind::Command | Kind::Replay | Kind::InCode => Ok(None),
         }
     }
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::adapters::http::{Http, without_credentials};
+use crate::adapters::in_code::InCode;
 use crate::adapters::replay::CaseName;
 use crate::adapters::{self, AgentSession};
 use crate::cases::{CaseTarget, client_tools};
@@ -28,6 +29,7 @@ use super::shape::{
     AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET, REPLAY_TARGET,
 };
 
+pub(super) use parts::headers;
 pub(super) use replay::find as find_recordings;
 
 /// A target with its variables filled in.
@@ -56,6 +58,8 @@ pub enum Target {
     Embedded(adapters::embedded::Target),
     /// By what it once did.
     Replay(adapters::replay::Target),
+    /// As a part of the program that tests it.
+    InCode(Arc<dyn InCode>),
 }
 
 /// A target as it may be shown to people.
@@ -80,6 +84,7 @@ pub(super) enum Kind {
     Command,
     Embedded,
     Replay,
+    InCode,
 }
 
 /// What adapters reach agents with.
@@ -138,10 +143,17 @@ impl BoundTarget {
                 replay::read(map, around.root, mistakes).map(Target::Replay),
                 client_tools(map, "tools", mistakes),
             ),
+            // Nothing of such an agent is written.
+            Kind::InCode => return None,
         };
         let target = target?;
         secrets.extend(target.password().map(|password| ("endpoint password".to_string(), password)));
         Some(BoundTarget { target, tools, secrets })
+    }
+
+    /// An agent that is a part of this program.
+    pub(super) fn in_code(agent: Arc<dyn InCode>) -> Self {
+        BoundTarget { target: Target::InCode(agent), tools: Vec::new(), secrets: Vec::new() }
     }
 
     /// The target as a case wants it.
@@ -154,6 +166,7 @@ impl BoundTarget {
             Target::Command(target) => target.given = parts::given(case),
             Target::Embedded(target) => embedded::for_case(target, case),
             Target::Replay(target) => target.conversation_id.clone_from(&case.thread_id),
+            Target::InCode(_) => {}
         }
         self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
         self.tools.extend(case.tools.iter().cloned());
@@ -170,8 +183,8 @@ impl BoundTarget {
             Target::Http(target) => &mut target.given.conversation_id,
             Target::Command(target) => &mut target.given.conversation_id,
             Target::Embedded(target) => &mut target.conversation_id,
-            // A recording is served as it is.
-            Target::Replay(_) => return self,
+            // A recording is served as it is, and each conversation in this program has a fresh id.
+            Target::Replay(_) | Target::InCode(_) => return self,
         };
         if let Some(id) = id.as_mut().filter(|_| number > 1) {
             id.push_str(&format!("-{number}"));
@@ -197,7 +210,8 @@ impl BoundTarget {
             | Target::OpenAi(_)
             | Target::Http(_)
             | Target::Command(_)
-            | Target::Replay(_) => (None, offered.map(embedded::tool).collect()),
+            | Target::Replay(_)
+            | Target::InCode(_) => (None, offered.map(embedded::tool).collect()),
         }
     }
 
@@ -208,7 +222,11 @@ impl BoundTarget {
             Target::OpenAi(target) => openai::with_connectors(target, connectors),
             Target::Embedded(target) => target.connectors = connectors,
             // They are told the name.
-            Target::AgUi(_) | Target::Http(_) | Target::Command(_) | Target::Replay(_) => {}
+            Target::AgUi(_)
+            | Target::Http(_)
+            | Target::Command(_)
+            | Target::Replay(_)
+            | Target::InCode(_) => {}
         }
         self
     }
@@ -228,6 +246,7 @@ impl BoundTarget {
             },
             Target::Command(target) => at(format!("`{}`", target.command.join(" "))),
             Target::Replay(target) => at(format!("recordings in {}", target.shown)),
+            Target::InCode(agent) => at(format!("in the test, {}", agent.place())),
             Target::Embedded(target) => {
                 let definition = target.agent.definitions.agent(&target.agent.id);
                 Shown {
@@ -264,6 +283,7 @@ impl Target {
             }
             Target::Embedded(target) => Box::new(adapters::embedded::Session::open(http, target)),
             Target::Replay(target) => Box::new(adapters::replay::Session::open(target)),
+            Target::InCode(agent) => Box::new(adapters::in_code::Session::open(&*agent)),
         }
     }
 
@@ -273,7 +293,7 @@ impl Target {
             Target::AgUi(target) => Some(target.endpoint.clone()),
             Target::OpenAi(target) => Some(target.endpoint.clone()),
             Target::Http(target) => reqwest::Url::parse(&target.endpoint).ok(),
-            Target::Command(_) | Target::Embedded(_) | Target::Replay(_) => None,
+            Target::Command(_) | Target::Embedded(_) | Target::Replay(_) | Target::InCode(_) => None,
         };
         url.and_then(|url| url.password().map(str::to_string))
     }

@@ -58,7 +58,7 @@ pub(super) fn header_texts<'a>(
 }
 
 /// Headers as they are sent.
-pub(super) fn headers(map: &Map<'_>, mistakes: &mut Diagnostics) -> HeaderMap {
+pub(in crate::config) fn headers(map: &Map<'_>, mistakes: &mut Diagnostics) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, text, view) in header_texts(map, mistakes) {
         match HeaderValue::try_from(text) {

@@ -8,8 +8,10 @@ use super::case::{Shown, conversation, label, warnings, word};
 use super::look::{Look, Tone};
 use super::turn::Detail;
 use crate::report::words::{columns, count, duration, one_line};
-use crate::run::{Attempt, Class, Outcome, Stability};
+use crate::run::{Attempt, Class, Grade, Outcome, Promise, Stability};
 
+/// For at most so many runs in a row it is told how likely they all pass.
+const ROW: usize = 5;
 /// How many attempts that did not pass have a line of their own.
 const LINES: usize = 5;
 
@@ -18,6 +20,7 @@ const LINES: usize = 5;
 pub(super) fn repeated(look: &Look, outcome: &Outcome, stability: &Stability) -> Shown {
     let told = outcome.telling();
     let mut text = headline(look, outcome, stability, "► ");
+    text.push_str(&figures(look, stability));
     if look.verbose {
         for attempt in &outcome.attempts {
             let _ = writeln!(text, "{}", line(look, attempt, "Run"));
@@ -26,7 +29,7 @@ pub(super) fn repeated(look: &Look, outcome: &Outcome, stability: &Stability) ->
         warnings(look, outcome, &mut text);
         return Shown { text, is_tree: true };
     }
-    let not_passed = others(look, outcome.attempts.iter(), "Run", &mut text);
+    let not_passed = others(look, outcome.attempts.iter().map(|attempt| &**attempt), "Run", &mut text);
     if told.verdict.status != Status::Passed {
         // The only one stands right above.
         if not_passed > 1 {
@@ -47,6 +50,45 @@ pub(super) fn headline(look: &Look, outcome: &Outcome, stability: &Stability, ma
     format!("{marker}{label} {}\n", look.paint(tone, &rate))
 }
 
+/// A line or two below it: where the rate lies, how likely all runs pass, and how answers and durations differ.
+fn figures(look: &Look, stability: &Stability) -> String {
+    let mut out = String::new();
+    if let Some(Promise { reliability, grade, decided_after }) = stability.promise {
+        let tone = if grade == Grade::Pass { Tone::Good } else { Tone::Bad };
+        let percent = |part: f64| format!("{}%", (part * 1e4).round() / 100.0);
+        let after = match decided_after {
+            Some(runs) => format!("after {runs} of at most {} runs", reliability.max_runs),
+            None => format!("not known after {}", count(stability.runs, "run")),
+        };
+        let words = format!(
+            "at least {} declared, with {} confidence: {after}",
+            percent(reliability.rate),
+            percent(reliability.confidence)
+        );
+        let words = one_line(&words, look.left(columns(grade.name()) + 3));
+        let _ = writeln!(out, "  {} {words}", look.paint(tone, grade.name()));
+    }
+    let runs = stability.valid();
+    if runs == 0 {
+        return out;
+    }
+    let (interval, confidence) = stability.interval();
+    let mut parts = vec![format!(
+        "rate {:.0}–{:.0}% ({:.0}%)",
+        interval.low * 100.0,
+        interval.high * 100.0,
+        confidence * 100.0
+    )];
+    let k = runs.min(ROW);
+    parts.extend(stability.all_of(k).map(|part| format!("pass^{k} {:.0}%", part * 100.0)));
+    parts.extend(stability.consistency.map(|part| format!("same answer {:.0}%", part * 100.0)));
+    let took = [stability.shortest, stability.median, stability.longest].map(duration);
+    parts.push(took.join("/"));
+    let line = one_line(&parts.join(" · "), look.left(2));
+    let _ = writeln!(out, "  {}", look.paint(Tone::Quiet, &line));
+    out
+}
+
 /// `67% (2/3) Unstable avg:230ms`, and what else is to be known of the runs.
 fn rate(outcome: &Outcome, stability: &Stability) -> (String, Tone) {
     let class = match stability.class() {
@@ -61,10 +103,14 @@ fn rate(outcome: &Outcome, stability: &Stability) -> (String, Tone) {
         100.. if stability.passed < stability.runs => 99,
         percent => percent,
     };
-    let Stability { passed, runs, invalid, not_run, .. } = stability;
+    let Stability { passed, runs, not_run, .. } = stability;
     let mut words = format!("{percent}% ({passed}/{runs}) {class} avg:{}", duration(stability.average));
-    let notes =
-        [(*invalid, "not the agent's fault"), (stability.skipped, "skipped"), (*not_run, "not begun")];
+    let notes = [
+        (stability.missing(), "not the agent's fault"),
+        (stability.redrawn, "made again"),
+        (stability.skipped, "skipped"),
+        (*not_run, "not begun"),
+    ];
     for (n, what) in notes.into_iter().filter(|(n, _)| *n > 0) {
         let _ = write!(words, ", {n} {what}");
     }
@@ -84,7 +130,7 @@ fn rate(outcome: &Outcome, stability: &Stability) -> (String, Tone) {
 pub(super) fn before(look: &Look, outcome: &Outcome) -> String {
     let mut out = String::new();
     let last = outcome.attempts.len() - 1;
-    others(look, outcome.attempts[..last].iter(), "Attempt", &mut out);
+    others(look, outcome.attempts[..last].iter().map(|attempt| &**attempt), "Attempt", &mut out);
     out
 }
 

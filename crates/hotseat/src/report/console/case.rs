@@ -134,7 +134,10 @@ fn headline(look: &Look, outcome: &Outcome, setting: &Setting, ends: bool) -> St
     let (word, tone) = word(attempt.verdict.status);
     let turns = match (mode, setting.simulator_of(case)) {
         (Mode::MultiTurn, Some(simulator)) => format!(" (simulator: {})", one_line(&simulator, 40)),
-        (Mode::MultiTurn, None) => format!(" ({})", count(case.turns.len(), "turn")),
+        // Of a test that is a program nobody knows before how many there are.
+        (Mode::MultiTurn, None) => {
+            format!(" ({})", count(case.turns.max(attempt.conversation.turns.len()), "turn"))
+        }
         (Mode::Standard | Mode::Dynamic, _) => String::new(),
     };
     let turns = if ends { turns } else { turns + &tries(outcome) };

@@ -7,8 +7,7 @@ use hotseat_trace::{Failure, FailureKind};
 
 use super::look::{Look, Tone};
 use crate::report::words::{columns, count, lines, one_line, wrap};
-use crate::run::Attempt;
-use crate::session::{Checked, Reached, missing};
+use crate::run::{Attempt, Finding, ReachedFacts};
 
 /// How many lines of what a check found are shown.
 const FOUND: usize = 12;
@@ -26,7 +25,7 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
     let margin = margin(look);
     let kind = failure.kind.name();
     let hard = attempt.checks.iter().filter(|checked| checked.check.is_hard());
-    let (all, failed): (usize, Vec<&Checked>) =
+    let (all, failed): (usize, Vec<&Finding>) =
         (hard.clone().count(), hard.filter(|checked| checked.fails()).collect());
     let by_checks = failure.kind == FailureKind::Assertion && !failed.is_empty();
     let message = match (failed.len(), all) {
@@ -58,8 +57,12 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
         return;
     }
     let by_checkpoints = matches!(failure.kind, FailureKind::MissingCheckpoints | FailureKind::MaxTurns);
-    if by_checkpoints && missing(&attempt.checkpoints).next().is_some() {
-        missing(&attempt.checkpoints).for_each(|reached| missing_checkpoint(look, reached, out));
+    if by_checkpoints && attempt.checkpoints.iter().any(ReachedFacts::is_missing) {
+        attempt
+            .checkpoints
+            .iter()
+            .filter(|reached| reached.is_missing())
+            .for_each(|reached| missing_checkpoint(look, reached, out));
         return;
     }
     if let Some(detail) = &failure.detail {
@@ -81,7 +84,7 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
 }
 
 /// A failed check: what was expected, where that is written, and what was found.
-fn failed_check(look: &Look, checked: &Checked, out: &mut String) {
+fn failed_check(look: &Look, checked: &Finding, out: &mut String) {
     let words = checked.check.message.as_ref().unwrap_or(&checked.verdict.expected);
     let expected = match checked.turn {
         Some(turn) => format!("turn {turn}: {words}"),
@@ -91,7 +94,7 @@ fn failed_check(look: &Look, checked: &Checked, out: &mut String) {
 }
 
 /// A checkpoint that was not reached, where it is written, and why not.
-fn missing_checkpoint(look: &Look, reached: &Reached, out: &mut String) {
+fn missing_checkpoint(look: &Look, reached: &ReachedFacts, out: &mut String) {
     let checkpoint = &reached.checkpoint;
     let title = match &checkpoint.description {
         Some(description) => format!("checkpoint: {} ({description})", checkpoint.id),

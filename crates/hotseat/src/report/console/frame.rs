@@ -45,6 +45,12 @@ pub(super) fn opening(look: &Look, setting: &Setting) -> String {
         };
         info("Runs", &format!("{} of each case{enough}", options.runs));
     }
+    if setting.declared > 0 {
+        info(
+            "Reliability",
+            &format!("declared by {}, each run until it is known", count(setting.declared, "case")),
+        );
+    }
     out.push('\n');
     let parallel = setting.at_once();
     let parallel = if parallel > 1 { format!(" ({parallel} parallel)") } else { String::new() };

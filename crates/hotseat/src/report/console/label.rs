@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::checks::{Check, CheckKind};
-use crate::session::{Checked, Reached};
+use crate::run::{Finding, ReachedFacts};
 
 /// A check: in the words in which it is written where it is an assertion of its own, otherwise in a sentence.
-pub(super) fn check(checked: &Checked) -> String {
-    let typed = checked.check.written.as_deref().and_then(typed);
+pub(super) fn check(checked: &Finding) -> String {
+    let criterion = checked.check.criterion.as_deref().map(|criterion| format!("satisfies {criterion}"));
+    let typed = criterion.or_else(|| checked.check.written.as_deref().and_then(typed));
     match typed {
         Some(label) if checked.check.negated => format!("not: {label}"),
         Some(label) => label,
@@ -52,21 +52,11 @@ fn typed(written: &Value) -> Option<String> {
 }
 
 /// A checkpoint, and the tool that it waits for.
-pub(super) fn checkpoint(reached: &Reached) -> String {
+pub(super) fn checkpoint(reached: &ReachedFacts) -> String {
     let checkpoint = &reached.checkpoint;
-    match checkpoint.checks.iter().find_map(tool) {
+    match &checkpoint.tool {
         Some(tool) => format!("checkpoint: {} (tool: {tool})", checkpoint.id),
         None => format!("checkpoint: {}", checkpoint.id),
-    }
-}
-
-/// The tool whose call a check asks for.
-fn tool(check: &Check) -> Option<&str> {
-    match &check.kind {
-        CheckKind::ToolCalled(called) if !check.negated => called.names.first().map(String::as_str),
-        CheckKind::ToolCount(count) if !check.negated && count.count.min > 0 => Some(&count.calls.name),
-        CheckKind::ToolResult(result) if !check.negated => Some(&result.name),
-        _ => None,
     }
 }
 

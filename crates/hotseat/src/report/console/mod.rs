@@ -66,13 +66,22 @@ enum Last {
     Gap,
 }
 
+/// One case that has ended, with everything that is known of it.
+pub fn conversation(look: &Look, outcome: &Outcome, setting: &Setting) -> String {
+    case::case(look, outcome, setting, true).text
+}
+
 impl<W: Write + Send> Console<W> {
     /// A console that writes to `out`.
     pub fn new(out: W, look: Look, setting: Arc<Setting>) -> Self {
         Console {
             out,
             look,
-            progress: Progress::of(setting.selected, setting.choices.options.runs),
+            // How many runs there will be is not known where reliabilities are declared.
+            progress: Progress::of(
+                setting.selected,
+                if setting.declared > 0 { 1 } else { setting.choices.options.runs },
+            ),
             steadiness: Steadiness::default(),
             setting,
             totals: Totals::default(),
@@ -161,7 +170,7 @@ impl<W: Write + Send> Console<W> {
 }
 
 impl<W: Write + Send> Reporter for Console<W> {
-    fn report(&mut self, event: &RunEvent<'_>) -> io::Result<()> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let mut text = match event {
             RunEvent::Started { .. } => frame::opening(&self.look, &self.setting),
             RunEvent::CaseStarted(selected) => {

@@ -37,13 +37,18 @@ impl Progress {
 
     /// One of several runs of a case has ended.
     pub(super) fn run_ended(&mut self) {
-        self.ended += 1;
+        self.ended += usize::from(self.runs > 1);
     }
 
     /// A case has ended.
     pub(super) fn ended(&mut self, outcome: &Outcome) {
-        // Runs were counted as they ended; those that were not made are done, too.
-        self.ended += self.runs - outcome.stability.as_ref().map_or(0, |stability| stability.runs);
+        // Runs were counted as they ended; those that were not made are done, too, and those that were made again count
+        // once.
+        let made = outcome.stability.as_ref().map_or(0, |stability| stability.runs + stability.redrawn);
+        self.ended = match self.runs {
+            1 => self.ended + 1,
+            runs => (self.ended + runs).saturating_sub(made),
+        };
         self.failed += usize::from(outcome.verdict.status == Status::Failed);
         let name = &outcome.selected.case.name;
         if let Some(place) = self.running.iter().position(|running| running == name) {
@@ -89,8 +94,8 @@ mod tests {
     #[test]
     fn a_long_run_says_now_and_then_how_far_it_is() {
         let look = Look { color: false, width: 80, progress: false, verbose: false };
-        for (total, lines) in [(10, 0), (49, 0), (50, 1), (100, 3), (1_000, 19), (100_000, 19)] {
-            let mut progress = Progress::of(total, 1);
+        for (total, lines) in [(10, 0), (48, 0), (50, 1), (100, 3), (1_000, 19), (100_000, 19)] {
+            let mut progress = Progress::of(total / 2, 2);
             let mut said = 0;
             for _ in 0..total {
                 progress.run_ended();

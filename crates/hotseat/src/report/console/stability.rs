@@ -6,7 +6,7 @@ use super::attempts::headline;
 use super::frame::section;
 use super::look::{Look, Tone};
 use super::{FEW, NAMED};
-use crate::run::{Outcome, Summary};
+use crate::run::{Grade, Grades, Outcome, Summary};
 
 /// How steady cases are. Of a few cases each has a line; of many those that are not stable, and of these the first.
 #[derive(Debug, Default)]
@@ -43,16 +43,31 @@ impl Steadiness {
             let _ = writeln!(out, "  {name:<18} {value}");
         };
         let some = |n: usize, tone: Tone| (n > 0).then_some(tone);
-        row("Runs per case:", repeats.runs_per_case.to_string(), None);
+        if let Some(runs) = repeats.runs_per_case {
+            row("Runs per case:", runs.to_string(), None);
+        }
         row("Total runs:", repeats.total.to_string(), None);
         if repeats.invalid > 0 {
-            let words = format!("{} (not the agent's fault)", repeats.invalid);
+            let words =
+                format!("{} (not the agent's fault), {} made again", repeats.invalid, repeats.redrawn);
             row("Invalid runs:", words, Some(Tone::Skipped));
         }
         let rate = repeats.pass_rate().unwrap_or_default() * 100.0;
         row("Overall pass rate:", format!("{rate:.1}%"), None);
         row("Stable cases:", repeats.stable_cases.to_string(), some(repeats.stable_cases, Tone::Good));
         row("Unstable cases:", repeats.unstable_cases.to_string(), some(repeats.unstable_cases, Tone::Bad));
+        let Grades { pass, fail, flaky, inconclusive } = repeats.grades;
+        let grades = [
+            (pass, Grade::Pass),
+            (fail, Grade::Fail),
+            (flaky, Grade::Flaky),
+            (inconclusive, Grade::Inconclusive),
+        ];
+        let grades = grades.iter().filter(|(n, _)| *n > 0).map(|(n, grade)| format!("{n} {}", grade.name()));
+        if repeats.grades.all() > 0 {
+            let tone = if pass == repeats.grades.all() { Tone::Good } else { Tone::Bad };
+            row("Reliability:", grades.collect::<Vec<_>>().join(", "), Some(tone));
+        }
         out.push('\n');
         let cases = repeats.stable_cases + repeats.unstable_cases;
         let mut lines: Vec<&(usize, String)> = self.unstable.iter().collect();

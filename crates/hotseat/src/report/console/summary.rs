@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use hotseat_trace::FailureKind;
+use hotseat_trace::{FailureKind, Spent};
 
 use super::frame::{agents, closing, section};
 use super::look::{Look, Tone};
 use crate::report::failures::{Failed, Failures};
 use crate::report::words::{columns, count, duration, one_line, wrap};
-use crate::run::{Setting, Summary};
+use crate::run::{OfCriterion, Setting, Summary, Tally};
 
 /// What was said and done in all cases together.
 #[derive(Debug, Default)]
@@ -45,6 +45,14 @@ pub(super) fn failed(look: &Look, failures: &mut Failures, summary: &Summary) ->
     }
     out.push('\n');
     out
+}
+
+/// `1234 (1200 in, 34 out)`
+fn tokens(spent: &Spent) -> String {
+    match (spent.input_tokens, spent.output_tokens) {
+        (Some(input), Some(output)) => format!("{} ({input} in, {output} out)", spent.total_tokens),
+        _ => spent.total_tokens.to_string(),
+    }
 }
 
 /// What stands before a failed case.
@@ -110,6 +118,17 @@ pub(super) fn counts(
         };
         row("Skipped:", &words, Some(tone));
     }
+    let soft = &summary.measured.soft;
+    if !soft.is_empty() {
+        row("Measured:", &format!("{}; this decides nothing", tally(soft)), None);
+    }
+    // Estimates are not worth a line.
+    if let Some(spent) = summary.spent.as_deref().filter(|spent| !spent.estimated) {
+        row("Tokens:", &tokens(spent), None);
+        if let Some(cost) = spent.cost {
+            row("Cost:", &format!("{cost:.4}"), None);
+        }
+    }
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), |rate| format!("{rate:.1}%"));
     row("Pass Rate:", &rate, None);
     let mut took = duration(summary.duration);
@@ -129,6 +148,7 @@ pub(super) fn counts(
         let _ = writeln!(out, "  Avg turns/test: {average:.1}");
         let _ = writeln!(out, "  Total time:     {}", duration(totals.took));
     }
+    out.push_str(&criteria(look, summary));
     if !outputs.is_empty() {
         out.push('\n');
     }
@@ -137,6 +157,45 @@ pub(super) fn counts(
     }
     out.push('\n');
     out
+}
+
+/// The criteria and what they came to, each on a line: where they decide, and where they are only measured.
+fn criteria(look: &Look, summary: &Summary) -> String {
+    let all = &summary.measured.criteria;
+    let mut out = String::new();
+    if all.is_empty() {
+        return out;
+    }
+    let widest = all.keys().map(|name| columns(name)).max().unwrap_or(0).min(MOST_OF_A_CRITERION);
+    out.push_str("\n  Criteria:\n");
+    for (name, OfCriterion { hard, soft }) in all.iter().take(MOST_CRITERIA) {
+        let name = one_line(name, widest);
+        let parts = [(hard, "required"), (soft, "measured")];
+        let parts = parts.iter().filter(|(of, _)| !of.is_empty());
+        let parts: Vec<String> = parts.map(|(of, how)| format!("{how} {}", tally(of))).collect();
+        let gap = " ".repeat(widest - columns(&name));
+        let words = one_line(&format!("{name}{gap}  {}", parts.join(" · ")), look.left(4));
+        let _ = writeln!(out, "    {words}");
+    }
+    if all.len() > MOST_CRITERIA {
+        let _ = writeln!(out, "    … and {} more", all.len() - MOST_CRITERIA);
+    }
+    out
+}
+
+/// How many criteria are shown; reports hold all.
+const MOST_CRITERIA: usize = 30;
+/// How many columns the name of a criterion may take.
+const MOST_OF_A_CRITERION: usize = 40;
+
+/// `5 of 6 hold (83.3%), 1 could not be judged`.
+fn tally(tally: &Tally) -> String {
+    let rate = tally.rate().map_or_else(String::new, |rate| format!(" ({:.1}%)", rate * 100.0));
+    let errored = match tally.errored {
+        0 => String::new(),
+        n => format!(", {n} could not be judged"),
+    };
+    format!("{} of {} hold{rate}{errored}", tally.passed, tally.judged())
 }
 
 /// What to do next.

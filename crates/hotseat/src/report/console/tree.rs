@@ -7,10 +7,10 @@ use hotseat_trace::{Status, Turn};
 
 use super::label;
 use super::look::{Look, Tone};
-use super::turn::{Detail, Line, attached, doings, goal, passed, source};
+use super::turn::{Detail, Line, attached, doings, goal, passed, simulated, source};
 use crate::report::words::{columns, duration, one_line, wrap};
-use crate::run::Attempt;
-use crate::session::{Checked, MORE_INPUT, NO_NEXT_TURN};
+use crate::run::{Attempt, Finding, State};
+use crate::session::{MORE_INPUT, NO_NEXT_TURN};
 
 /// How many columns are kept for a duration, so that texts beside it are cut alike whatever it is.
 pub(super) const TOOK: usize = "(1000.0m)".len();
@@ -64,12 +64,12 @@ impl<'a> Tree<'a> {
     /// Turn by turn, with what is asserted of each, and what is asserted of all.
     pub(super) fn multi_turn(&self, out: &mut String) {
         let turns = &self.attempt.conversation.turns;
-        let (of_all, not_run) = (self.of_all(), self.not_run());
+        let (of_all, not_run) = (self.of_all(), self.not_run().or_else(|| simulated(self.attempt)));
         for turn in turns {
             let is_last =
                 turn.number == turns.len() && not_run.is_none() && of_all.is_empty() && !self.goes_on;
             let branch = Branch::new(is_last);
-            let own = |checked: &Checked| checked.turn == Some(turn.number);
+            let own = |checked: &Finding| checked.turn == Some(turn.number);
             let more = self.turn_with_checks(turn, branch, passed(turn, self.attempt), own, out);
             if more && !is_last {
                 let _ = writeln!(out, "{}", self.wood(TRUNK.trim_end()));
@@ -77,6 +77,7 @@ impl<'a> Tree<'a> {
         }
         if let Some(words) = not_run {
             let branch = Branch::new(of_all.is_empty() && !self.goes_on);
+            let words = one_line(&words, self.look.left(columns(branch.head)));
             let _ = writeln!(out, "{}{}", self.wood(branch.head), self.look.paint(Tone::Quiet, &words));
         }
         self.final_assertions(&of_all, out);
@@ -93,7 +94,7 @@ impl<'a> Tree<'a> {
             if self.detail == Detail::Whole {
                 below.extend(doings(turn, self.detail, true));
                 let own = self.attempt.checks.iter().filter(|checked| checked.turn == Some(turn.number));
-                below.extend(own.map(check));
+                below.extend(own.flat_map(|checked| check(checked, self.detail)));
             }
             below.extend(self.reached(turn));
             let last = below.len().saturating_sub(1);
@@ -131,7 +132,7 @@ impl<'a> Tree<'a> {
         turn: &Turn,
         branch: Branch,
         is_good: bool,
-        fits: impl Fn(&Checked) -> bool,
+        fits: impl Fn(&Finding) -> bool,
         out: &mut String,
     ) -> bool {
         let (verdict, tone) = match is_good {
@@ -159,8 +160,9 @@ impl<'a> Tree<'a> {
 
         let margin = format!("{}  ", branch.below);
         let before = out.len();
-        let shown = |checked: &&Checked| self.detail == Detail::Whole || checked.check.is_hard();
-        let checks = self.attempt.checks.iter().filter(|checked| fits(checked)).filter(shown).map(check);
+        let shown = |checked: &&Finding| self.detail == Detail::Whole || checked.check.is_hard();
+        let checks = self.attempt.checks.iter().filter(|checked| fits(checked)).filter(shown);
+        let checks = checks.flat_map(|checked| check(checked, self.detail));
         let lines = doings(turn, self.detail, false).into_iter().chain(checks);
         for line in lines.chain(self.reached(turn)) {
             self.line(&margin, &line, out);
@@ -193,7 +195,7 @@ impl<'a> Tree<'a> {
 
     /// The turns that are written and were not sent, where one that failed came before them.
     fn not_run(&self) -> Option<String> {
-        let (held, written) = (self.attempt.conversation.turns.len(), self.attempt.selected.case.turns.len());
+        let (held, written) = (self.attempt.conversation.turns.len(), self.attempt.selected.case.turns);
         let failed = self.attempt.verdict.status == Status::Failed;
         match written.saturating_sub(held) {
             0 => None,
@@ -204,7 +206,7 @@ impl<'a> Tree<'a> {
     }
 
     /// What is asserted of the whole conversation, as the last branch.
-    fn final_assertions(&self, of_all: &[&Checked], out: &mut String) {
+    fn final_assertions(&self, of_all: &[&Finding], out: &mut String) {
         if of_all.is_empty() {
             return;
         }
@@ -215,12 +217,14 @@ impl<'a> Tree<'a> {
         };
         let _ = writeln!(out, "{}Final Assertions: {verdict}", self.wood(branch.head));
         for checked in of_all {
-            self.line(branch.below, &check(checked), out);
+            for line in check(checked, self.detail) {
+                self.line(branch.below, &line, out);
+            }
         }
     }
 
     /// The checks of the whole conversation; those that are only measured where everything is shown.
-    fn of_all(&self) -> Vec<&'a Checked> {
+    fn of_all(&self) -> Vec<&'a Finding> {
         let all = self.attempt.checks.iter().filter(|checked| checked.turn.is_none());
         all.filter(|checked| self.detail == Detail::Whole || checked.check.is_hard()).collect()
     }
@@ -260,12 +264,29 @@ impl<'a> Tree<'a> {
     }
 }
 
-fn check(checked: &Checked) -> Line {
-    let (mark, tone) = match (checked.verdict.passed, checked.check.is_hard()) {
-        (true, _) => ("✓", Tone::Good),
-        (false, true) => ("✗", Tone::Bad),
-        (false, false) => ("○", Tone::Quiet),
+/// A check, and below it why a judge has found so, or why nobody could.
+fn check(checked: &Finding, detail: Detail) -> Vec<Line> {
+    let (mark, tone) = match (checked.state(), checked.check.is_hard()) {
+        (State::Passed, _) => ("✓", Tone::Good),
+        (State::Failed | State::Errored, true) => ("✗", Tone::Bad),
+        (State::Failed, false) => ("○", Tone::Quiet),
+        (State::Errored, false) => ("?", Tone::Skipped),
     };
     let measured = if checked.check.is_hard() { "" } else { "(measured only) " };
-    Line::marked(mark, tone, format!("{measured}{}", label::check(checked)))
+    let topic = checked.topic.as_ref().map_or_else(String::new, |of| match of.visit {
+        1 => format!("topic {}: ", of.topic),
+        visit => format!("topic {}, visit {visit}: ", of.topic),
+    });
+    let words = format!("{measured}{topic}{}", label::check(checked));
+    let mut lines = vec![Line::marked(mark, tone, words)];
+    let why = match (checked.state(), &checked.opinion) {
+        (State::Errored, _) => Some(format!("could not be decided: {}", checked.verdict.actual)),
+        // What a judge said in words of its own is quoted with the turn.
+        (State::Passed | State::Failed, Some(opinion)) if opinion.by.prompt.is_some() => {
+            Some(checked.verdict.actual.clone())
+        }
+        (State::Passed | State::Failed, _) => None,
+    };
+    lines.extend(why.filter(|_| detail == Detail::Whole).map(|why| Line::marked("  →", Tone::Quiet, why)));
+    lines
 }

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use hotseat_trace::{FailureKind, RoleAnswered, Turn};
+use hotseat_trace::{FailureKind, RoleAnswered, TopicStep, Turn};
 use serde_json::Value;
 
 use super::look::Tone;
-use crate::run::Attempt;
-use crate::session::{ATTACHED, Checked};
+use crate::run::{Attempt, Finding};
+use crate::session::ATTACHED;
 
 /// How much is told of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,14 +51,16 @@ pub(in crate::report) fn passed(turn: &Turn, attempt: &Attempt) -> bool {
     let Some(failure) = attempt.verdict.failure.as_ref().filter(|_| is_last) else { return true };
     match failure.kind {
         // Without a check that does not hold it is the end of the turn that was not as it should be.
-        FailureKind::Assertion => attempt.checks.iter().any(Checked::fails),
+        FailureKind::Assertion => attempt.checks.iter().any(Finding::fails),
         // These are found behind the turn.
         FailureKind::MissingCheckpoints
         | FailureKind::MaxTurns
         | FailureKind::NoInput
         | FailureKind::SimulatorError
         | FailureKind::JudgeError
-        | FailureKind::ScriptError => true,
+        | FailureKind::Inconclusive
+        | FailureKind::ScriptError
+        | FailureKind::UsageError => true,
         FailureKind::AgentError
         | FailureKind::ProtocolError
         | FailureKind::Unreachable
@@ -75,9 +77,7 @@ pub(super) fn source(turn: &Turn, attempt: &Attempt) -> &'static str {
     match &*turn.caller {
         "simulator" => "[Simulated] ",
         "person" => "[Typed] ",
-        _ if turn.number == 1 && (written.simulator.is_some() || written.interactive.is_some()) => {
-            "[Initial] "
-        }
+        _ if turn.number == 1 && (written.simulator.is_some() || written.interactive) => "[Initial] ",
         _ => "",
     }
 }
@@ -125,12 +125,49 @@ pub(super) fn doings(turn: &Turn, detail: Detail, without_answer: bool) -> Vec<L
     if let Some(error) = &turn.run_error {
         told.push(Line::toned(Tone::Bad, format!("error: {}", error.message)));
     }
+    told.extend(turn.topic_step.as_ref().and_then(|step| topic(step, detail)));
     if detail == Detail::Whole {
-        told.extend(turn.roles.iter().filter_map(helper));
+        for said in &turn.roles {
+            told.extend(helper(said));
+            told.extend(said.logs.iter().map(|line| Line::toned(Tone::Quiet, format!("console: {line}"))));
+        }
         let notes = turn.notes.iter().filter(|note| !note.starts_with(ATTACHED));
         told.extend(notes.map(|note| Line::toned(Tone::Quiet, format!("note: {note}"))));
     }
     told
+}
+
+/// To which topic the conversation came with a turn; or, where everything is shown, why it stayed in one.
+fn topic(step: &TopicStep, detail: Detail) -> Option<Line> {
+    let from = step.from.as_ref().filter(|from| detail == Detail::Whole || **from != step.to)?;
+    let mut words = match *from == step.to {
+        true => format!("Topic: still {from}"),
+        false => format!("Topic: {from} → {}", step.to),
+    };
+    let why = [step.trigger.as_deref(), step.confidence.as_deref(), step.reasoning.as_deref()];
+    let why: Vec<&str> = why.into_iter().flatten().collect();
+    words.push_str(&format!(
+        " ({}{}{})",
+        step.why.name(),
+        if why.is_empty() { "" } else { ": " },
+        why.join(", ")
+    ));
+    Some(Line::toned(Tone::Quiet, words))
+}
+
+/// How simulated users have ended.
+pub(super) fn simulated(attempt: &Attempt) -> Option<String> {
+    let ended = attempt.conversation.simulations.iter().filter_map(|simulation| simulation.ended.as_ref());
+    let words: Vec<String> = ended
+        .map(|ended| {
+            let inputs =
+                if ended.turns == 1 { "1 input".to_string() } else { format!("{} inputs", ended.turns) };
+            let progress = ended.goal_progress.as_ref().map_or(String::new(), |p| format!(", goal {p}"));
+            let detail = ended.detail.as_ref().map_or(String::new(), |detail| format!(": {detail}"));
+            format!("Simulation: {} after {inputs}{progress}{detail}", ended.reason.name())
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// Whether the simulated user has what it wants, and why it thinks so.
@@ -155,7 +192,8 @@ fn helper(said: &RoleAnswered) -> Option<Line> {
     let words = match (&said.error, &*said.role) {
         (Some(error), role) => format!("{role} {}: {error}", said.agent),
         (None, "judge") => {
-            let finding = said.finding.as_ref()?;
+            // What stands with the check that was judged is not said twice.
+            let finding = said.finding.as_ref().filter(|finding| finding.get("passed").is_some())?;
             let passed = if finding["passed"] == true { "agrees" } else { "does not agree" };
             let score = Some(&finding["score"]).filter(|score| score.is_number());
             let score = score.map_or_else(String::new, |score| format!(" (score {score})"));

@@ -1,6 +1,9 @@
 //! Results as they are written to report files. The inner types are free to change; these are a promise.
 
+mod fingerprint;
 mod run;
+mod spent;
+mod topics;
 mod turn;
 
 use std::borrow::Cow;
@@ -11,14 +14,17 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use run::{EnvironmentRecord, MetadataRecord, StartRecord, SummaryRecord};
+pub use spent::SpentRecord;
 pub use turn::{AssertionRecord, CheckpointRecord, TurnEntry, TurnRecord};
 
 use super::attempts::{AttemptRecord, StabilityRecord};
 use crate::run::{Attempt, Mode, Outcome, Setting};
+use fingerprint::Fingerprints;
+use topics::{CompletionRecord, ScenarioRecord, SimulationRecord, TopicsRecord};
 use turn::errors;
 
 /// Version of the report format: `major.minor`. New members raise the minor number.
-pub const VERSION: &str = "1.4";
+pub const VERSION: &str = "1.5";
 
 /// One result.
 #[derive(Debug, Serialize)]
@@ -35,10 +41,21 @@ pub struct ResultRecord<'a> {
     pub mode: &'static str,
     #[serde(flatten)]
     pub verdict: VerdictRecord<'a>,
+    /// Whether the case was completed, and if not, what kept it from that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion: Option<CompletionRecord<'a>>,
+    /// A name by which the case is found again in other runs, wherever it stands.
+    pub stable_id: String,
+    /// The scenario that the case was held with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioRecord<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub tags: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<&'a Value>,
+    /// What stands for what is asked and checked, in comparisons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprints: Option<Fingerprints>,
     /// Where there is one input: as the case has it, or what was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Cow<'a, Value>>,
@@ -80,7 +97,15 @@ pub struct HeldRecord<'a> {
     pub started_at: String,
     pub duration_ms: f64,
     pub total_turns: usize,
+    /// What was spent in all turns, as far as somebody says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<SpentRecord>,
     pub turns: Vec<TurnEntry<'a>>,
+    /// Where topics were followed.
+    #[serde(flatten)]
+    pub topics: Option<TopicsRecord<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub simulations: Vec<SimulationRecord<'a>>,
     /// Checks over the whole conversation; those of a turn stand with the turn.
     pub assertions: Vec<AssertionRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -115,9 +140,9 @@ impl<'a> ResultRecord<'a> {
         let Outcome { selected, verdict, .. } = outcome;
         let (case, told) = (&selected.case, outcome.telling());
         let mode = told.mode();
-        let agent = selected.agent.as_ref().and_then(|agent| setting.tested(agent));
+        let agent = setting.tested(selected);
         let said = told.conversation.turns.first().and_then(|turn| turn.user.clone());
-        let input = match (&case.opening.input, mode) {
+        let input = match (&case.input, mode) {
             (Some(written), _) => Some(Cow::Borrowed(written)),
             (None, Mode::Standard) => said.map(|said| Cow::Owned(Value::String(said))),
             (None, Mode::MultiTurn | Mode::Dynamic) => None,
@@ -131,12 +156,18 @@ impl<'a> ResultRecord<'a> {
             agent: agent.map(|agent| &*agent.id),
             mode: mode.name(),
             verdict: VerdictRecord::of(verdict, |failure| one_line(failure, told)),
+            completion: CompletionRecord::of(verdict, &told.conversation),
+            stable_id: case.stable_id(),
+            scenario: ScenarioRecord::of(case),
             tags: &case.tags,
             metadata: case.metadata.as_ref(),
+            fingerprints: Fingerprints::of(case),
             flaky: outcome.is_flaky(),
             held: HeldRecord::of(told, input.is_some()),
             attempts: match (&outcome.stability, outcome.attempts.as_slice()) {
-                (None, attempts @ [_, _, ..]) => attempts.iter().map(AttemptRecord::tried).collect(),
+                (None, attempts @ [_, _, ..]) => {
+                    attempts.iter().map(|attempt| AttemptRecord::tried(attempt)).collect()
+                }
                 _ => Vec::new(),
             },
             stability: outcome.stability.as_ref().map(|of| StabilityRecord::of(of, &outcome.attempts)),
@@ -165,7 +196,9 @@ impl<'a> HeldRecord<'a> {
         let answer = || attempt.conversation.turns.last().and_then(Turn::answer);
         let whole = |is_final: bool| {
             let checks = attempt.checks.iter();
-            checks.filter(move |checked| checked.turn.is_none() && checked.is_final == is_final)
+            checks.filter(move |checked| {
+                checked.turn.is_none() && checked.topic.is_none() && checked.is_final == is_final
+            })
         };
         let held = &attempt.conversation.turns;
         let turns = held.iter().map(|turn| TurnEntry::Held(Box::new(TurnRecord::of(turn, attempt))));
@@ -178,7 +211,10 @@ impl<'a> HeldRecord<'a> {
             started_at: rfc3339(attempt.started_at),
             duration_ms: ms(attempt.duration),
             total_turns: held.len(),
+            spent: attempt.conversation.spent().map(SpentRecord::of),
             turns: turns.chain(skipped).collect(),
+            topics: TopicsRecord::of(attempt),
+            simulations: attempt.conversation.simulations.iter().map(SimulationRecord::of).collect(),
             assertions: whole(false).map(AssertionRecord::of).collect(),
             final_assertions: whole(true).map(AssertionRecord::of).collect(),
             assertion_errors: errors(attempt.checks.iter()),

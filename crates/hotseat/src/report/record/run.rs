@@ -6,9 +6,8 @@ use hotseat_trace::Millis;
 use serde::Serialize;
 
 use super::super::attempts::RepeatsRecord;
-use super::{VERSION, ms, rfc3339};
-use crate::run::{Plan, Setting, Summary};
-use crate::session::Identity;
+use super::{SpentRecord, VERSION, ms, rfc3339};
+use crate::run::{Environment, OfCriterion, Setting, Summary, Tally};
 
 /// On whose behalf agents were spoken to, where no case says otherwise.
 #[derive(Debug, Serialize)]
@@ -20,8 +19,8 @@ pub struct EnvironmentRecord<'a> {
 
 impl<'a> EnvironmentRecord<'a> {
     pub fn of(setting: &'a Setting) -> Self {
-        let Identity { user, team, locale, .. } = &setting.identity;
-        EnvironmentRecord { user_id: &user.text, team_id: &team.text, locale: &locale.text }
+        let Environment { user, team, locale } = &setting.environment;
+        EnvironmentRecord { user_id: user, team_id: team, locale }
     }
 }
 
@@ -44,11 +43,51 @@ pub struct SummaryRecord {
     /// How many percent of those that ran passed; null where none ran.
     pub pass_rate: Option<f64>,
     pub duration_ms: f64,
+    /// What is only measured; it is in none of the figures above.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soft: Option<TallyRecord>,
+    /// Criteria, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<CriterionRecord>,
+    /// What all attempts have spent, as far as somebody says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<SpentRecord>,
     /// The runs, where each case has several.
     #[serde(flatten)]
     pub repeats: Option<RepeatsRecord>,
     #[serde(flatten)]
     pub agent: AgentRecord,
+}
+
+/// What some checks came to.
+#[derive(Debug, Serialize)]
+pub struct TallyRecord {
+    /// How many were decided.
+    pub judged: usize,
+    pub passed: usize,
+    pub failed: usize,
+    /// How many could not be decided.
+    pub errored: usize,
+    /// How many percent of those that were decided hold; null where none was.
+    pub rate: Option<f64>,
+}
+
+/// What a criterion came to: where it decides, and where it is only measured.
+#[derive(Debug, Serialize)]
+pub struct CriterionRecord {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hard: Option<TallyRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soft: Option<TallyRecord>,
+}
+
+impl TallyRecord {
+    fn of(tally: &Tally) -> Option<Self> {
+        let Tally { passed, failed, errored } = *tally;
+        let rate = tally.rate().map(|rate| (rate * 1000.0).round() / 10.0);
+        (!tally.is_empty()).then(|| TallyRecord { judged: tally.judged(), passed, failed, errored, rate })
+    }
 }
 
 /// The agents that were tested; several stand beside each other, with commas between them.
@@ -141,6 +180,18 @@ impl SummaryRecord {
             interrupted: summary.interrupted,
             pass_rate: summary.pass_rate().map(|rate| (rate * 10.0).round() / 10.0),
             duration_ms: ms(summary.duration),
+            soft: TallyRecord::of(&summary.measured.soft),
+            criteria: summary
+                .measured
+                .criteria
+                .iter()
+                .map(|(name, OfCriterion { hard, soft })| CriterionRecord {
+                    name: name.clone(),
+                    hard: TallyRecord::of(hard),
+                    soft: TallyRecord::of(soft),
+                })
+                .collect(),
+            spent: summary.spent.as_deref().cloned().map(SpentRecord::of),
             repeats: summary.repeats.as_ref().map(RepeatsRecord::of),
             agent: AgentRecord::of(setting),
         }
@@ -159,12 +210,12 @@ impl AgentRecord {
 }
 
 impl<'a> StartRecord<'a> {
-    pub fn of(plan: &Plan, parallel: usize, at: Millis, setting: &'a Setting) -> Self {
+    pub fn of(total: usize, parallel: usize, at: Millis, setting: &'a Setting) -> Self {
         StartRecord {
             version: VERSION,
             hotseat: env!("CARGO_PKG_VERSION"),
             started_at: rfc3339(at),
-            total: plan.selected,
+            total,
             parallel,
             environment: EnvironmentRecord::of(setting),
             agent: AgentRecord::of(setting),

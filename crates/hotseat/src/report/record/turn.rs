@@ -5,9 +5,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::console::passed;
-use super::{documented, is_false, ms};
-use crate::run::Attempt;
-use crate::session::{Checked, Reached, Waiting};
+use super::topics::TopicReasonRecord;
+use super::{SpentRecord, documented, is_false, ms};
+use crate::run::{Attempt, Finding, ReachedFacts, State};
+use crate::session::{Opinion, Waiting};
 
 /// One checkpoint.
 #[derive(Debug, Serialize)]
@@ -61,6 +62,12 @@ pub struct TurnRecord<'a> {
     /// Whether the agent waited for the user when the turn was over, and how that showed.
     pub awaiting_input: bool,
     pub awaiting_reason: &'static str,
+    /// The topic that it belongs to, where topics are followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<&'a str>,
+    /// Why it belongs to that topic, where anything but the topic before says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic_reason: Option<TopicReasonRecord<'a>>,
     pub assertions: Vec<AssertionRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assertion_errors: Vec<String>,
@@ -68,6 +75,9 @@ pub struct TurnRecord<'a> {
     pub notes: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub usage: &'a [Value],
+    /// What it has spent, read from that or counted by models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<SpentRecord>,
     /// When it began and ended, in Unix milliseconds as in `timestamp` of a tool call.
     pub start_ts: Millis,
     pub end_ts: Option<Millis>,
@@ -110,6 +120,18 @@ pub struct RoleRecord<'a> {
     /// Why the answer is of no use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<&'a Value>,
+    /// Of a judge: the vote, and the attempt at it, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vote: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u64>,
+    /// What a function of a script has said to `console`.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub logs: &'a [String],
     pub duration_ms: f64,
 }
 
@@ -136,9 +158,20 @@ pub struct AssertionRecord<'a> {
     #[serde(flatten)]
     pub written: Option<&'a Value>,
     pub passed: bool,
+    /// `passed`, `failed`, or `errored` where it could not be decided.
+    pub state: State,
     /// Whether it is only measured.
     #[serde(skip_serializing_if = "is_false")]
     pub soft: bool,
+    /// The criterion that it decides: its name, or what it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub criterion: Option<&'a str>,
+    /// Why the judge judges so, in its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<&'a str>,
+    /// Who judged, and what that cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judgement: Option<JudgementRecord<'a>>,
     pub expected: &'a str,
     pub actual: &'a str,
     /// Why it could not be decided.
@@ -150,6 +183,60 @@ pub struct AssertionRecord<'a> {
     /// What the function that judged said to `console`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub logs: &'a [String],
+    /// The turn that was looked at, where a topic asserts something of every turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<usize>,
+}
+
+/// Who judged a check, and what that cost.
+#[derive(Debug, Serialize)]
+pub struct JudgementRecord<'a> {
+    pub judge: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'a str>,
+    /// The prompt and its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The votes, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub votes: Option<VotesRecord>,
+    /// How often the judge was asked.
+    pub calls: usize,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub duration_ms: f64,
+    /// What of the conversation the judge was not shown.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub left_out: &'a [String],
+}
+
+/// Votes of a judge.
+#[derive(Debug, Serialize)]
+pub struct VotesRecord {
+    pub r#for: usize,
+    pub against: usize,
+    /// Those that were of no use.
+    pub errored: usize,
+}
+
+impl<'a> JudgementRecord<'a> {
+    fn of(opinion: &'a Opinion) -> Self {
+        let by = &opinion.by;
+        JudgementRecord {
+            judge: &by.judge,
+            model: by.model.as_deref(),
+            prompt: by.prompt.as_deref(),
+            score: opinion.score,
+            votes: by.votes.map(|[r#for, against, errored]| VotesRecord { r#for, against, errored }),
+            calls: by.calls,
+            input_tokens: by.input_tokens,
+            output_tokens: by.output_tokens,
+            duration_ms: ms(by.took),
+            left_out: &by.left_out,
+        }
+    }
 }
 
 impl<'a> TurnRecord<'a> {
@@ -157,7 +244,7 @@ impl<'a> TurnRecord<'a> {
         let checks = &attempt.checks;
         let assertions: Vec<AssertionRecord> = checks
             .iter()
-            .filter(|checked| checked.turn == Some(turn.number))
+            .filter(|checked| checked.turn == Some(turn.number) && checked.topic.is_none())
             .map(AssertionRecord::of)
             .collect();
         let error_info = match (&turn.outcome, &turn.run_error) {
@@ -191,10 +278,13 @@ impl<'a> TurnRecord<'a> {
             error_info,
             awaiting_input: awaiting.is_awaiting(),
             awaiting_reason: awaiting.reason(),
+            topic: turn.topic.as_deref(),
+            topic_reason: turn.topic_step.as_ref().map(TopicReasonRecord::of),
             assertions,
             assertion_errors: errors(checks.iter().filter(|checked| checked.turn == Some(turn.number))),
             notes: &turn.notes,
             usage: &turn.usage,
+            spent: turn.spent.clone().map(SpentRecord::of),
             start_ts: turn.started_at,
             end_ts: turn.ended_at,
             duration_ms: ms(turn.duration()),
@@ -203,7 +293,7 @@ impl<'a> TurnRecord<'a> {
 }
 
 impl<'a> CheckpointRecord<'a> {
-    pub(super) fn of(reached: &'a Reached) -> Self {
+    pub(super) fn of(reached: &'a ReachedFacts) -> Self {
         CheckpointRecord {
             id: &reached.checkpoint.id,
             description: reached.checkpoint.description.as_deref(),
@@ -216,7 +306,7 @@ impl<'a> CheckpointRecord<'a> {
 }
 
 /// What the checks that fail say, each in one line.
-pub(super) fn errors<'a>(checks: impl Iterator<Item = &'a Checked>) -> Vec<String> {
+pub(super) fn errors<'a>(checks: impl Iterator<Item = &'a Finding>) -> Vec<String> {
     let failed = checks.filter(|checked| checked.fails());
     let words = failed.map(|checked| match &checked.check.message {
         Some(own) => own.clone(),
@@ -251,6 +341,11 @@ impl<'a> RoleRecord<'a> {
             answer: &said.answer,
             finding: said.finding.as_ref(),
             error: said.error.as_deref(),
+            model: said.model.as_deref(),
+            usage: said.usage.as_ref(),
+            vote: said.vote,
+            attempt: said.attempt,
+            logs: &said.logs,
             duration_ms: said.duration_us as f64 / 1000.0,
         }
     }
@@ -270,12 +365,16 @@ impl<'a> InterruptRecord<'a> {
 }
 
 impl<'a> AssertionRecord<'a> {
-    pub(super) fn of(checked: &'a Checked) -> Self {
+    pub(super) fn of(checked: &'a Finding) -> Self {
         let place = &checked.check.place;
         AssertionRecord {
             written: checked.check.written.as_deref(),
             soft: !checked.check.is_hard(),
             passed: checked.verdict.passed,
+            state: checked.state(),
+            criterion: checked.check.criterion.as_deref(),
+            reasoning: checked.opinion.as_ref().and_then(|opinion| opinion.reasoning.as_deref()),
+            judgement: checked.opinion.as_ref().map(JudgementRecord::of),
             expected: &checked.verdict.expected,
             actual: &checked.verdict.actual,
             error: checked.error.as_deref(),
@@ -283,6 +382,7 @@ impl<'a> AssertionRecord<'a> {
             line: place.line(),
             column: place.column(),
             logs: &checked.said,
+            turn: checked.topic.as_ref().and(checked.turn),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::io;
 
-use hotseat::run::Control;
 use tokio::sync::watch;
 
-/// Ctrl-C, and on Unix the request to terminate, which is how CI servers cancel a job.
+use super::Control;
+
+/// Ctrl-C, and on Unix the request to terminate, which is how CI servers cancel a job. Only main functions make it.
 ///
 /// From the moment it is made none of them ends the program, so it is made before anything is begun that would have
 /// to be cleaned up.
@@ -19,6 +20,10 @@ pub struct Signals {
 }
 
 impl Signals {
+    /// Takes them from now on.
+    ///
+    /// # Errors
+    /// When the system does not let it.
     #[cfg(unix)]
     pub fn new() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -28,6 +33,10 @@ impl Signals {
         })
     }
 
+    /// Takes them from now on.
+    ///
+    /// # Errors
+    /// When the system does not let it.
     #[cfg(windows)]
     pub fn new() -> io::Result<Signals> {
         Ok(Signals { interrupt: tokio::signal::windows::ctrl_c()? })

@@ -1,6 +1,6 @@
 //! Functions of scripts that people name: found when the plan is made, called while it is carried out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use hotseat_document::{Diagnostic, Place};
 use hotseat_script::{Context, ErrorKind, Host, Limits, Module, ScriptError, Scripts, thread};
-use serde_json::Value;
+
+use super::grants::Grants;
+use super::powers::host;
 
 /// How long a module may take until it is ready, when its functions are looked for.
 const LOADING: Duration = Duration::from_secs(10);
@@ -16,39 +18,9 @@ const LOADING: Duration = Duration::from_secs(10);
 /// A function of a script that was found.
 #[derive(Debug, Clone)]
 pub struct Function {
-    scripts: Scripts,
-    module: Module,
-    name: String,
-}
-
-/// What a call of a function came to.
-#[derive(Debug)]
-pub struct Called {
-    /// What it returned, as JSON; nothing returned is null.
-    pub result: Result<Value, ScriptError>,
-    /// What it said to `console`.
-    pub said: Vec<String>,
-}
-
-impl Function {
-    /// Calls it, in an engine of its own on a thread of its own.
-    pub async fn call(&self, arguments: Vec<Value>, within: Duration) -> Called {
-        let Function { scripts, module, name } = self.clone();
-        let limits = Limits { time: within, ..Limits::default() };
-        let called = thread::run_async(within, move || {
-            let mut context = match Context::new(&scripts, limits, Host::new()) {
-                Ok(context) => context,
-                Err(error) => return Called { result: Err(error), said: Vec::new() },
-            };
-            let result = context.call(&module, &name, &arguments);
-            let said = context.said().into_iter().map(|line| match line.level.name() {
-                "log" => line.text,
-                level => format!("{level}: {}", line.text),
-            });
-            Called { result, said: said.collect() }
-        });
-        called.await.unwrap_or_else(|error| Called { result: Err(error), said: Vec::new() })
-    }
+    pub(super) scripts: Scripts,
+    pub(super) module: Module,
+    pub(super) name: String,
 }
 
 /// Why a function was not found.
@@ -90,9 +62,17 @@ pub struct Places {
     pub suite: Option<PathBuf>,
 }
 
-/// All scripts of a project. Clones share what was read, so that what the plan has found is what runs.
+/// All scripts of a project, and what they may do. Clones share what was read, so that what the plan has found is what
+/// runs.
 #[derive(Debug, Clone, Default)]
-pub struct Library(Arc<Mutex<Shelves>>);
+pub struct Library {
+    pub(super) grants: Arc<Grants>,
+    pub(super) environment: Environment,
+    shelves: Arc<Mutex<Shelves>>,
+}
+
+/// The environment variables of the process.
+type Environment = Arc<BTreeMap<String, String>>;
 
 #[derive(Debug, Default)]
 struct Shelves {
@@ -111,6 +91,16 @@ struct Base {
 }
 
 impl Library {
+    /// The scripts of a project that grants them this.
+    pub fn new(grants: Grants, environment: Environment) -> Library {
+        Library { grants: Arc::new(grants), environment, shelves: Arc::default() }
+    }
+
+    /// What the project grants.
+    pub fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
     /// The function that a reference means: `path.name`, or `path` for a default export; `scripts:` may stand before it.
     ///
     /// # Errors
@@ -124,8 +114,46 @@ impl Library {
         self.shelves(|shelves| shelves.found.entry(key).or_insert(found).clone())
     }
 
+    /// A file of scripts, whatever it exports, with the folder in which it may import.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn file(&self, path: &Path, places: &Places) -> Result<(Scripts, Module), Diagnostic> {
+        let unreadable =
+            |error: std::io::Error| Diagnostic::new(format!("cannot read {}: {error}", path.display()));
+        let real = fs::canonicalize(path).map_err(unreadable)?;
+        let folder = real.parent().unwrap_or(Path::new("/"));
+        let project = fs::canonicalize(&places.root).unwrap_or_else(|_| places.root.clone());
+        let (root, shown) = match real.starts_with(&project) {
+            true => (project, places.shown.clone()),
+            // A suite of another place has a folder of its own.
+            false => (folder.to_path_buf(), path.parent().unwrap_or(Path::new("")).to_path_buf()),
+        };
+        let scripts = self.scripts_of(&root, &shown)?;
+        let within = real.strip_prefix(&root).unwrap_or(&real).to_string_lossy().replace('\\', "/");
+        let module = scripts.find(&within).map_err(|error| error.diagnostic())?;
+        Ok((scripts, module))
+    }
+
+    /// What a file may do while it is only looked at.
+    pub fn looking(&self) -> Host {
+        host(self, None)
+    }
+
+    fn scripts_of(&self, root: &Path, shown: &Path) -> Result<Scripts, Diagnostic> {
+        self.shelves(|shelves| match shelves.folders.get(root) {
+            Some(scripts) => Ok(scripts.clone()),
+            None => {
+                let scripts = Scripts::of(root, shown)
+                    .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", root.display())))?;
+                shelves.folders.insert(root.to_path_buf(), scripts.clone());
+                Ok(scripts)
+            }
+        })
+    }
+
     fn shelves<T>(&self, with: impl FnOnce(&mut Shelves) -> T) -> T {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.shelves.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn look(&self, reference: &str, places: &Places) -> Result<Function, NotFound> {
@@ -158,7 +186,7 @@ impl Library {
                             continue;
                         }
                     };
-                    match function(&base.scripts, module, name)? {
+                    match self.function(&base.scripts, module, name)? {
                         Ok(function) => return Ok(function),
                         Err(error) => drop(nearest.get_or_insert(error)),
                     }
@@ -166,7 +194,7 @@ impl Library {
             }
         }
         if module.is_empty()
-            && let Some(function) = only_test_script(&bases, name, reference)?
+            && let Some(function) = self.only_test_script(&bases, name, reference)?
         {
             return Ok(function);
         }
@@ -204,77 +232,75 @@ impl Library {
             };
             let within = real.strip_prefix(&root).unwrap_or(Path::new("")).to_string_lossy().into_owned();
             let within = if within.is_empty() { within } else { format!("{within}/") };
-            let scripts = self.shelves(|shelves| match shelves.folders.get(&root) {
-                Some(scripts) => Ok(scripts.clone()),
-                None => {
-                    let scripts = Scripts::of(&root, &shown).map_err(|error| {
-                        Diagnostic::new(format!("cannot read {}: {error}", folder.display()))
-                    })?;
-                    shelves.folders.insert(root.clone(), scripts.clone());
-                    Ok(scripts)
-                }
-            })?;
+            let scripts = self.scripts_of(&root, &shown)?;
             let shown = shown.join(&within);
             bases.push(Base { scripts, within, folder: real, shown });
         }
         Ok(bases)
     }
-}
 
-/// A function of a module, or what is wrong with the name.
-///
-/// # Errors
-/// What is wrong with the module.
-fn function(
-    scripts: &Scripts,
-    module: Module,
-    name: &str,
-) -> Result<Result<Function, ScriptError>, Diagnostic> {
-    let function = Function { scripts: scripts.clone(), module, name: name.to_string() };
-    let looked_at = function.clone();
-    let limits = Limits { time: LOADING, ..Limits::default() };
-    // Nothing can be reached from there, so running it does nothing but tell what it exports.
-    let checked = thread::run(LOADING, move || {
-        let Function { scripts, module, name } = looked_at;
-        Context::new(&scripts, limits, Host::new())?.check(&module, &name)
-    });
-    match checked.and_then(|checked| checked) {
-        Ok(()) => Ok(Ok(function)),
-        Err(error) if matches!(error.kind, ErrorKind::MissingExport | ErrorKind::NotAFunction) => {
-            Ok(Err(error))
-        }
-        Err(error) => Err(error.diagnostic()),
-    }
-}
-
-/// The function of a name alone: it stands in a file that ends in `_test`.
-fn only_test_script(bases: &[Base], name: &str, reference: &str) -> Result<Option<Function>, Diagnostic> {
-    let mut found: Vec<(Function, String)> = Vec::new();
-    for base in bases {
-        let entries = fs::read_dir(&base.folder).into_iter().flatten().flatten();
-        let mut names: Vec<String> =
-            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
-        for file in names {
-            let is_test = file.rsplit_once('.').is_some_and(|(stem, ending)| {
-                stem.ends_with("_test") && matches!(ending, "ts" | "mts" | "js" | "mjs")
-            });
-            if !is_test {
-                continue;
+    /// A function of a module, or what is wrong with the name.
+    ///
+    /// # Errors
+    /// What is wrong with the module.
+    fn function(
+        &self,
+        scripts: &Scripts,
+        module: Module,
+        name: &str,
+    ) -> Result<Result<Function, ScriptError>, Diagnostic> {
+        let function = Function { scripts: scripts.clone(), module, name: name.to_string() };
+        let looked_at = function.clone();
+        let limits = Limits { time: LOADING, ..Limits::default() };
+        // Nothing is done from there, so running it does nothing but tell what it exports.
+        let library = self.clone();
+        let checked = thread::run(LOADING, move |stop| {
+            let Function { scripts, module, name } = looked_at;
+            Context::new(&scripts, limits, host(&library, None))?.until(stop).check(&module, &name)
+        });
+        match checked.and_then(|checked| checked) {
+            Ok(()) => Ok(Ok(function)),
+            Err(error) if matches!(error.kind, ErrorKind::MissingExport | ErrorKind::NotAFunction) => {
+                Ok(Err(error))
             }
-            let Ok(module) = base.scripts.find(&format!("{}{file}", base.within)) else { continue };
-            if let Ok(function) = function(&base.scripts, module, name)? {
-                found.push((function, base.shown.join(file).display().to_string()));
-            }
+            Err(error) => Err(error.diagnostic()),
         }
     }
-    match found.as_slice() {
-        [] => Ok(None),
-        [(function, _)] => Ok(Some(function.clone())),
-        several => {
-            let files: Vec<&str> = several.iter().map(|(_, file)| file.as_str()).collect();
-            let message = format!("several scripts have a function `{reference}`: {}", files.join(", "));
-            Err(Diagnostic::new(message).help(format!("name the file: `env_test.{reference}`")))
+
+    /// The function of a name alone: it stands in a file that ends in `_test`.
+    fn only_test_script(
+        &self,
+        bases: &[Base],
+        name: &str,
+        reference: &str,
+    ) -> Result<Option<Function>, Diagnostic> {
+        let mut found: Vec<(Function, String)> = Vec::new();
+        for base in bases {
+            let entries = fs::read_dir(&base.folder).into_iter().flatten().flatten();
+            let mut names: Vec<String> =
+                entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+            names.sort();
+            for file in names {
+                let is_test = file.rsplit_once('.').is_some_and(|(stem, ending)| {
+                    stem.ends_with("_test") && matches!(ending, "ts" | "mts" | "js" | "mjs")
+                });
+                if !is_test {
+                    continue;
+                }
+                let Ok(module) = base.scripts.find(&format!("{}{file}", base.within)) else { continue };
+                if let Ok(function) = self.function(&base.scripts, module, name)? {
+                    found.push((function, base.shown.join(file).display().to_string()));
+                }
+            }
+        }
+        match found.as_slice() {
+            [] => Ok(None),
+            [(function, _)] => Ok(Some(function.clone())),
+            several => {
+                let files: Vec<&str> = several.iter().map(|(_, file)| file.as_str()).collect();
+                let message = format!("several scripts have a function `{reference}`: {}", files.join(", "));
+                Err(Diagnostic::new(message).help(format!("name the file: `env_test.{reference}`")))
+            }
         }
     }
 }

@@ -1,0 +1,63 @@
+//! `hotseat resume`: what is left of a run is run, with the arguments with which the run was begun.
+
+use std::path::Path;
+
+use clap::Parser;
+use hotseat::document::Diagnostic;
+use hotseat::store::{Origin, RunHead, State, Store};
+
+use crate::args::{Args, Command, ResumeArgs, TestArgs};
+use crate::exit::Exit;
+use crate::kept::{self, refuse};
+use crate::test::{self, Resumed};
+use crate::world::World;
+
+/// Goes on with a run.
+pub fn run(args: ResumeArgs, mut world: World) -> Exit {
+    match prepare(args, &mut world) {
+        Ok((test, resumed)) => test::run(test, Some(resumed), &world),
+        Err(exit) => exit,
+    }
+}
+
+/// The arguments of the run, and the run itself. What is wrong has been said when this fails.
+fn prepare(args: ResumeArgs, world: &mut World) -> Result<(TestArgs, Resumed), Exit> {
+    let path = kept::place(&args.at, world)?.path;
+    let store = Store::open(&path).map_err(|error| refuse(&error, world))?;
+    let head = store.find(&args.run).map_err(|error| refuse(&error, world))?;
+    can_go_on(&head).map_err(|mistake| world.refuse([mistake]))?;
+    let command = ["hotseat".to_string()].into_iter().chain(head.about.command.iter().cloned());
+    let mut test = match Args::try_parse_from(command) {
+        Ok(Args { command: Command::Test(test), .. }) => *test,
+        Ok(_) | Err(_) => {
+            let message =
+                format!("run {} was begun by another version, in words that are not known", head.short());
+            return Err(world.refuse([Diagnostic::new(message)]));
+        }
+    };
+    let outputs = args.output.iter().map(|path| world.folder.join(path));
+    test.output.extend(outputs);
+    test.parallel = args.parallel.or(test.parallel);
+    (test.verbose, test.json) = (args.verbose, args.json);
+    world.folder.clone_from(&head.about.folder);
+    Ok((test, Resumed { path, store, head }))
+}
+
+fn can_go_on(head: &RunHead) -> Result<(), Diagnostic> {
+    let id = head.short();
+    let why = match (&head.about.origin, head.state) {
+        (Origin::Rechecked { .. }, _) => {
+            format!("run {id} decided conversations of another run and held none")
+        }
+        (Origin::Merged { .. }, _) => format!("run {id} was joined from others: go on with those"),
+        (Origin::Held, State::Running) => format!("run {id} goes on in another process"),
+        (Origin::Held, _) if head.unfinished() == 0 => {
+            format!("nothing is left of run {id}: all its cases have ended")
+        }
+        (Origin::Held, _) if !Path::new(&head.about.folder).is_dir() => {
+            format!("run {id} was begun in {}, which is not there any more", head.about.folder.display())
+        }
+        (Origin::Held, _) => return Ok(()),
+    };
+    Err(Diagnostic::new(why))
+}

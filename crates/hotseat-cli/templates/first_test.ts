@@ -1,0 +1,13 @@
+// Tests in TypeScript. Run them with `hotseat test`; editors know `hotseat` from .hotseat/hotseat.d.ts.
+import { agent, conversation, describe, evaluate, expect, it, user } from "hotseat";
+
+describe("my agent", () => {
+  it("answers a greeting", () => {
+    const response = user.says("Hello, what can you do?");
+
+    expect(response.isEmpty).toBe(false);
+    // What is measured decides nothing: `expect` does.
+    evaluate(agent).toMatch(/help|can/i);
+    expect(conversation.turns.length).toBe(1);
+  });
+});

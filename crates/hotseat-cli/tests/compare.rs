@@ -1,0 +1,301 @@
+//! Two runs compared.
+#![cfg(unix)]
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Output};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use common::letters::{case, cases, lettered, project};
+use common::{Project, echo_agent};
+
+/// Runs all cases so many times, with a report.
+#[track_caller]
+fn report(project: &Project, file: &str, args: &[&str]) {
+    let output = project.hotseat(&[&["test", "--parallel", "1", "-o", file], args].concat());
+    assert!(output.code <= 1, "{output}");
+}
+
+#[track_caller]
+fn compared(project: &Project, args: &[&str]) -> (Output, Value) {
+    let output = project.hotseat(&[&["compare", "--json"], args].concat());
+    let found: Value =
+        serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"));
+    assert_eq!(found["exit_code"], output.code, "{output}");
+    (output, found)
+}
+
+/// Without what differs from run to run.
+fn words(output: &Output) -> String {
+    let lines = output.redacted().stdout;
+    let lines = lines.lines().map(|line| match line.split_once(" · ") {
+        Some((before, _)) if line.starts_with("before:") || line.starts_with("after:") => {
+            format!("{before} · …")
+        }
+        _ if line.starts_with("  time:") => "  time: …".to_string(),
+        _ => line.to_string(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_case_that_is_broken_is_found_among_others() {
+    let agent = lettered();
+    let project = project(&agent, &cases(&["pppppfffff", "pppppppppp", "ppfppppfpp", "pppppppppppp"]));
+    report(&project, "before.json", &["--runs", "5"]);
+    report(&project, "after.jsonl", &["--runs", "5"]);
+    let output = project.hotseat(&["compare", "before.json", "after.jsonl"]);
+    assert_eq!(output.code, 1, "{output}");
+    assert_snapshot!(words(&output), @"
+    before: before.json · …
+    after:  after.jsonl · …
+    cases:  4 in both and compared
+
+    pass rate: 95.0% (19/20, 76–99%) → 70.0% (14/20, 48–85%)
+      run by run: 95.0% ± 10.0 → 70.0% ± 10.0; their ranges overlap
+      no more than chance (p = 0.050)
+
+    1 case worse, by more than chance
+      ✗ pppppfffff 5/5 → 0/5
+          they part in turn 1:
+            before (run 1): the agent says “good”
+            after (run 1): the agent says “bad”
+          error: does not hold: the agent says something that fits /good/
+
+    on average of a case
+      time: …
+      turns: 1 → 1
+
+    WORSE: more fails than before, by more than chance (95% confidence)
+    ");
+    let (_, found) = compared(&project, &["before.json", "after.jsonl"]);
+    let claims: Vec<Value> = found["cases"]
+        .as_array()
+        .expect("cases")
+        .iter()
+        .map(|case| json!([case["id"], case["claim"], case["before"]["passed"], case["after"]["passed"]]))
+        .collect();
+    assert_eq!(
+        json!(claims),
+        json!([
+            ["pppppfffff", "worse", 5, 0],
+            ["pppppppppp", "nothing", 5, 5],
+            ["ppfppppfpp", "nothing", 4, 4],
+            ["pppppppppppp", "nothing", 5, 5]
+        ])
+    );
+    let (turned, found) = compared(&project, &["after.jsonl", "before.json"]);
+    assert_eq!((turned.code, &found["cases"][0]["claim"]), (0, &json!("better")));
+}
+
+#[test]
+fn the_same_agent_twice_is_the_same_agent() {
+    let agent = lettered();
+    let project = project(&agent, &cases(&["ppfpppfppp", "pfppppppfp", "pppppppppp"]));
+    report(&project, "before.json", &["--runs", "5"]);
+    report(&project, "after.json", &["--runs", "5"]);
+    let (output, found) = compared(&project, &["before.json", "after.json"]);
+    assert_eq!(
+        (output.code, &found["pass_rate"]["claim"], &found["worse"]),
+        (0, &json!("nothing"), &json!(false))
+    );
+    let other =
+        |key: &str| found[key].as_array().expect("a list").iter().all(|one| one["claim"] == "nothing");
+    assert!(["cases", "figures", "tools", "evaluations"].into_iter().all(other), "{output}");
+}
+
+#[test]
+fn one_failure_more_is_no_claim_unless_it_is_asked_for() {
+    let agent = lettered();
+    let project = project(&agent, &cases(&["pf", "pp", "fp"]));
+    report(&project, "before.json", &[]);
+    report(&project, "after.json", &[]);
+    let output = project.hotseat(&["compare", "before.json", "after.json"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert_snapshot!(words(&output), @"
+    before: before.json · …
+    after:  after.json · …
+    cases:  3 in both and compared
+
+    pass rate: 66.7% (2/3, 21–94%) → 66.7% (2/3, 21–94%)
+      too few attempts to tell a change from chance: give both runs more, with `--runs`
+
+    1 case newly failing; that may be chance
+      ✗ pf 1/1 → 0/1
+          they part in turn 1:
+            before: the agent says “good”
+            after:  the agent says “bad”
+          error: does not hold: the agent says something that fits /good/
+
+    1 case newly passing; that may be chance
+      ✓ fp 0/1 → 1/1
+          they part in turn 1:
+            before: the agent says “bad”
+            after:  the agent says “good”
+
+    on average of a case
+      time: …
+      turns: 1 → 1
+
+    nothing got worse by more than chance (95% confidence), though 1 case newly fails
+    ");
+    assert_eq!(project.hotseat(&["compare", "--strict", "before.json", "after.json"]).code, 1);
+    assert_eq!(project.hotseat(&["compare", "--strict", "before.json", "before.json"]).code, 0);
+}
+
+/// An agent that looks something up before it answers: in its second conversation and from then on with `after`.
+fn seeker(before: Value, after: Value) -> FakeAgent {
+    let told = AtomicUsize::new(0);
+    FakeAgent::start(move |request| {
+        let arguments = if told.fetch_add(1, Ordering::SeqCst) == 0 { &before } else { &after };
+        let run = Run::of(request).started().tool("c1", "find", &json!({"all": true}), Some(json!("ok")));
+        let run = match arguments {
+            Value::Null => run,
+            arguments => run.tool("c2", "book", arguments, Some(json!("booked"))),
+        };
+        run.text("Done. \u{1b}[31m::error::").finished()
+    })
+}
+
+const BOOKS: &str = "id: books\nturns: [{ user: go, assert: { tools: { require: [{ name: book, args_match: { to: SEA } }] } } }]\n";
+
+#[test]
+fn it_is_said_where_conversations_part() {
+    for (after, place, words) in [
+        (
+            json!({"to": "JFK", "bags": [1]}),
+            json!([1, 2]),
+            "book with other arguments: to: \"SEA\" → \"JFK\"; bags[0]: nothing → 1",
+        ),
+        (Value::Null, json!([1, 2]), "after:  the agent says"),
+    ] {
+        let agent = seeker(json!({"to": "SEA", "bags": []}), after);
+        let project = Project::of(&agent).suite("a", BOOKS);
+        report(&project, "before.json", &[]);
+        report(&project, "after.json", &[]);
+        let (output, found) = compared(&project, &["before.json", "after.json"]);
+        let parting = &found["cases"][0]["parting"];
+        assert_eq!(json!([parting["turn"], parting["call"]]), place, "{output}");
+        assert_eq!(parting["before"]["does"]["tool"], "book");
+        let output = project.hotseat(&["compare", "before.json", "after.json"]);
+        assert!(output.stdout.contains(words), "{output}");
+        assert!(
+            !output.stdout.contains('\u{1b}') && !output.stdout.lines().any(|line| line.starts_with("::")),
+            "{output}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_named() {
+    let agent = lettered();
+    let folder = project(&agent, &(cases(&["pp", "ppp"]) + "---\n" + &case("pppp")));
+    report(&folder, "before.json", &[]);
+    let other = case("pp").replace("must_match: good", "must_match: goo");
+    let asked = case("ppp").replace("turns: [{", "state: { a: 1 }\nturns: [{");
+    // What a case is called, and in which order its keys stand, does not matter.
+    let moved = format!("name: another name\ntags: [x]\n{}", case("pppp"));
+    folder.workspace.file("a.test.yaml", &[other, asked, moved, case("ppppp")].join("---\n"));
+    report(&folder, "after.json", &[]);
+    let (_, found) = compared(&folder, &["before.json", "after.json"]);
+    let why: Vec<Value> = found["not_compared"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|not| json!([not["id"], not["why"]]))
+        .collect();
+    assert_eq!(
+        json!(why),
+        json!([["pp", "other checks"], ["ppp", "the user says, or the agent is told, something else"]])
+    );
+    assert_eq!(
+        (&found["cases_compared"], &found["cases_added"]),
+        (&json!(1), &json!(["ppppp"])),
+        "{found:#}"
+    );
+
+    let agent = lettered();
+    let folder = project(&agent, &case("p"));
+    report(&folder, "one.json", &[]);
+    folder.workspace.file("a.test.yaml", &case("pp"));
+    report(&folder, "two.json", &[]);
+    let output = folder.hotseat(&["compare", "one.json", "two.json"]);
+    assert_eq!(output.code, 4, "{output}");
+    assert!(output.stdout.contains("nothing could be compared"), "{output}");
+}
+
+#[test]
+fn what_is_only_measured_is_compared_and_decides_nothing() {
+    let agent = lettered();
+    let suite = |letters: &str| {
+        format!(
+            "id: {letters}\nturns: [{{ user: {letters}, evaluate: {{ text: {{ must_match: good }} }} }}]\n"
+        )
+    };
+    let letters = ["pppppfffff", "pppppfffff0", "pppppfffff1"].map(suite).join("---\n");
+    let project = project(&agent, &letters);
+    report(&project, "before.json", &["--runs", "5"]);
+    report(&project, "after.json", &["--runs", "5"]);
+    let (output, found) = compared(&project, &["before.json", "after.json"]);
+    let check = &found["evaluations"][0];
+    assert_eq!((&check["claim"], output.code), (&json!("worse"), 0), "{output}");
+    assert_eq!((&check["before"]["holds"], &check["after"]["holds"]), (&json!(15), &json!(0)));
+}
+
+#[test]
+fn what_is_no_report_is_refused_by_its_name() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).file("words.json", "hello").file("other.json", "{\"a\": 1}");
+    let output = project.hotseat(&["compare", "gone.json", "words.json"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert_snapshot!(output.stderr, @"
+    error: gone.json: cannot be read: No such file or directory (os error 2)
+     |
+     = help: a run is named by its report, a file that `hotseat test -o FILE.json` or `-o FILE.jsonl` has written, or by its id in `hotseat runs`
+
+    error: words.json: this is not JSON: expected value at line 1 column 1
+    ");
+    let output = project.hotseat(&["compare", "other.json", "other.json"]);
+    assert!(output.stderr.contains("other.json: this is no report of a run: it has no results"), "{output}");
+    for confidence in ["0", "1", "x", "-1"] {
+        assert_eq!(project.hotseat(&["compare", "a", "b", "--confidence", confidence]).code, 2);
+    }
+}
+
+#[test]
+fn it_fits_a_narrow_page() {
+    let agent = lettered();
+    let project = project(&agent, &cases(&["pppppfffff", "ppfppppfpp"]));
+    report(&project, "before.json", &["--runs", "5"]);
+    report(&project, "after.json", &["--runs", "5"]);
+    let output = project.command(&["compare", "before.json", "after.json"]).env("COLUMNS", "50").run();
+    assert!(output.stdout.lines().all(|line| line.chars().count() <= 50), "{output}");
+    assert!(output.stdout.contains("WORSE"), "{output}");
+}
+
+#[test]
+fn runs_that_are_kept_compare_as_their_reports_do() {
+    let agent = lettered();
+    let project = project(&agent, &cases(&["pppppfffff", "pppppppppp", "ppfppppfpp", "pppppppppppp"]));
+    report(&project, "before.json", &["--runs", "5"]);
+    report(&project, "after.jsonl", &["--runs", "5"]);
+    let listed = project.hotseat(&["runs", "--json"]);
+    let listed: Vec<Value> = listed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [after, before] = listed.as_slice() else { panic!("two runs are kept: {listed:?}") };
+    let id = |run: &Value| run["id"].as_str().unwrap().to_string();
+    let (_, of_reports) = compared(&project, &["before.json", "after.jsonl"]);
+    for (before, after) in [(id(before), id(after)), (id(before)[..8].to_string(), "last".to_string())] {
+        let (output, of_kept) = compared(&project, &[&before, &after]);
+        assert_eq!(output.code, 1, "{output}");
+        for part in ["pass_rate", "cases", "evaluations", "figures", "tools", "not_compared"] {
+            assert_eq!(of_kept[part], of_reports[part], "{part}");
+        }
+    }
+    let nowhere = project.hotseat(&["compare", "before.json", "ffffffff"]);
+    assert_eq!(nowhere.code, 2, "{nowhere}");
+    assert!(nowhere.stderr.contains("ffffffff"), "{nowhere}");
+}

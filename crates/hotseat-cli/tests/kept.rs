@@ -1,0 +1,383 @@
+//! Runs that are kept: what the reports of them are later, which cases failed in them, how many are kept.
+#![cfg(unix)]
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hotseat_testkit::FakeAgent;
+use hotseat_testkit::agui::Run;
+use serde_json::{Value, json};
+
+use common::{Project, echo_agent, exists};
+
+/// Cases that pass, fail by checks, by errors, and are left out.
+const MIXED: &str = "
+name: greets
+tags: [easy]
+turns:
+  - user: Hello
+    assert: { text: { must_match: 'You said: Hello' } }
+  - user: Bye, ünïcode 👋
+    assert: { timing: { max_duration_ms: 20000 } }
+---
+name: is wrong
+turns: [{ user: Hi, assert: { text: { must_match: nothing of that, must_not_match: Hi } } }]
+evaluate: { text: { must_match: soft } }
+---
+name: breaks
+turns: [{ user: BREAK }]
+---
+name: is left out
+skip: not yet
+turns: [{ user: Hello }]
+";
+
+/// An agent that repeats what it is told, and breaks when it is told so.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request| {
+        let said = request.last_user_text();
+        let run = Run::of(request).started();
+        match said.contains("BREAK") {
+            true => run.text("I").error("broken", Some("E1")),
+            false => {
+                let (id, args) = (format!("call for {said}"), json!({"for": said}));
+                let run = run.tool(&id, "look", &args, Some(json!({"found": true})));
+                run.text(&format!("You said: {said}")).finished()
+            }
+        }
+    })
+}
+
+/// What `hotseat runs --json` lists.
+#[track_caller]
+fn runs(project: &Project) -> Vec<Value> {
+    let output = project.hotseat(&["runs", "--json"]);
+    assert_eq!(output.code, 0, "{output}");
+    output.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+#[test]
+fn reports_of_a_kept_run_are_those_of_the_run_to_the_byte() {
+    let agent = agent();
+    for more in [
+        &[][..],
+        &["--runs", "3", "--parallel", "2"],
+        &["--retries", "1"],
+        &["--fail-fast", "--parallel", "1"],
+    ] {
+        let project =
+            Project::of(&agent).suite("a", MIXED).suite("b", &MIXED.replace("greets", "greets again"));
+        let reports = [
+            "-o",
+            "out/r.json",
+            "-o",
+            "out/r.jsonl",
+            "-o",
+            "out/r.xml",
+            "-o",
+            "out/r.html",
+            "--trace",
+            "out/r.trace",
+        ];
+        let live = project.hotseat(&[&["test"], more, &reports[..]].concat());
+        assert_eq!(live.code, 1, "{live}");
+        let files = ["r.json", "r.jsonl", "r.xml", "r.html", "r.trace"].map(|name| format!("out/{name}"));
+        let before = files.clone().map(|file| project.workspace.read(&file));
+        assert!(before.iter().all(|text| text.len() > 300), "{before:?}");
+        std::fs::remove_dir_all(project.workspace.path("out")).expect("the reports are there");
+
+        let shown = project.hotseat(&[&["show", "last"], &reports[..]].concat());
+        assert_eq!(shown.code, 0, "{shown}");
+        for (file, before) in files.iter().zip(before) {
+            assert!(project.workspace.read(file) == before, "{file} with {more:?}");
+        }
+        let console = project.hotseat(&["show"]);
+        let without_outputs = |text: &str| {
+            let lines = text.lines().filter(|line| !line.starts_with("  Output: "));
+            lines.collect::<Vec<_>>().join("\n").replace("\n\n\n", "\n\n")
+        };
+        assert_eq!(without_outputs(&console.stdout), without_outputs(&live.stdout), "{more:?}");
+
+        let live = project.hotseat(&[&["test", "--json"], more].concat());
+        let shown = project.hotseat(&["show", "--json"]);
+        // Notes about suites are told before a run begins, and are no part of it.
+        let events = live.stdout.lines().filter(|line| !line.contains(r#""type":"log""#));
+        let (shown, live): (Vec<&str>, Vec<&str>) = (shown.stdout.lines().collect(), events.collect());
+        assert!(shown == live, "{more:?}: {shown:#?}\nis not\n{live:#?}");
+    }
+}
+
+#[test]
+fn one_conversation_can_be_looked_at() {
+    let agent = agent();
+    let project = Project::of(&agent).suite("a", MIXED);
+    project.hotseat(&["test"]);
+    let shown = project.hotseat(&["show", "last", "is wrong"]);
+    assert_eq!(shown.code, 0, "{shown}");
+    for words in ["You said: Hi", "nothing of that", "a.test.yaml:"] {
+        assert!(shown.stdout.contains(words), "{words}: {shown}");
+    }
+    let events = project.hotseat(&["show", "last", "is wrong", "--json"]);
+    let first: Value = serde_json::from_str(events.stdout.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(first["type"], "turn.started");
+
+    let unknown = project.hotseat(&["show", "last", "is worng"]);
+    assert_eq!(unknown.code, 2, "{unknown}");
+    assert!(unknown.stderr.contains("has no case `is worng`; did you mean `is wrong`?"), "{unknown}");
+}
+
+#[test]
+fn runs_are_listed_and_named() {
+    let agent = agent();
+    let project = Project::of(&agent).suite("a", MIXED);
+    let none = project.hotseat(&["runs"]);
+    assert_eq!(none.code, 2, "{none}");
+    assert!(none.stderr.contains("no runs are kept in"), "{none}");
+
+    project.hotseat(&["test"]);
+    project.hotseat(&["test", "--run", "greets"]);
+    let listed = runs(&project);
+    let of =
+        |run: &Value| ["total", "passed", "failed", "skipped", "unfinished"].map(|key| run[key].as_u64());
+    assert_eq!(of(&listed[0]), [Some(1), Some(1), Some(0), Some(0), Some(0)]);
+    assert_eq!(of(&listed[1]), [Some(4), Some(1), Some(2), Some(1), Some(0)]);
+    assert_eq!(listed[0]["state"], "ended");
+    assert_eq!(listed[0]["command"], json!(["test", "--run", "greets"]));
+
+    let words = project.hotseat(&["runs"]).stdout;
+    assert!(words.contains("1 passed, 2 failed, 1 skipped"), "{words}");
+    let id = listed[1]["id"].as_str().expect("an id");
+    for name in [id, &id[..8], "last~1"] {
+        let shown = project.hotseat(&["show", name]);
+        assert!(shown.stdout.contains("Total:     4"), "{name}: {shown}");
+    }
+    for (name, words) in [
+        ("last~2", "not so many are kept"),
+        ("zzz", "no run is called `zzz`"),
+        ("%", "no run is called `%`"),
+        ("", "no run is called ``"),
+    ] {
+        let shown = project.hotseat(&["show", name]);
+        assert!(shown.code == 2 && shown.stderr.contains(words), "{name}: {shown}");
+    }
+    assert_eq!(project.hotseat(&["show", "last", "-o", "x.pdf"]).code, 2);
+    assert!(project.workspace.read(".hotseat/.gitignore").contains("\n*\n"));
+}
+
+#[test]
+fn who_wants_no_run_kept_has_none() {
+    let agent = echo_agent();
+    let off = Project::with(&format!("target:\n  endpoint: {}\nstore: false\n", agent.url()));
+    for (project, args) in [(off, &["test"][..]), (Project::of(&agent), &["test", "--no-store"])] {
+        let project = project.suite("a", "name: greets\nturns: [{ user: Hello }]\n");
+        assert_eq!(project.hotseat(args).code, 0);
+        assert!(!exists(&project.workspace, ".hotseat"));
+    }
+    let wrong = Project::with(
+        "store: { keep: 3 moons, max_size: 1GB }\ntarget: { endpoint: 'http://127.0.0.1:1' }\n",
+    );
+    let output = wrong.suite("a", "name: a\nturns: [{ user: Hello }]\n").hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("`keep` is how long runs are kept, for instance 90d"), "{output}");
+    assert!(output.stderr.contains("hotseat.yaml:1:16"), "{output}");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_changes_no_verdict() {
+    let agent = echo_agent();
+    let suite = "name: greets\nturns: [{ user: Hello }]\n";
+    let blocked = Project::of(&agent).suite("a", suite).file(".hotseat", "a file, and no folder");
+    let output = blocked.hotseat(&["test"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stderr.contains("warning: this run is not kept: "), "{output}");
+
+    let foreign = Project::of(&agent).suite("a", suite).file(".hotseat/runs.db", &"no database ".repeat(500));
+    let output = foreign.hotseat(&["test"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stderr.contains("not a database"), "{output}");
+    assert_eq!(foreign.hotseat(&["runs"]).code, 3);
+    assert!(foreign.workspace.read(".hotseat/runs.db").starts_with("no database"), "it is left as it was");
+}
+
+#[test]
+fn only_what_failed_is_run_again() {
+    let agent = agent();
+    let project = Project::of(&agent)
+        .suite("a", MIXED)
+        .suite("b", &MIXED.replace("Hi", "Hello").replace("BREAK", "Hi"));
+    let none = project.hotseat(&["test", "--last-failed"]);
+    assert_eq!(none.code, 2, "{none}");
+
+    project.hotseat(&["test"]);
+    let again = project.test(&["--last-failed"]);
+    let ids: Vec<_> = again.report["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| (r["file"].as_str().unwrap(), r["id"].as_str().unwrap()))
+        .collect();
+    assert_eq!(ids, [("a.test.yaml", "is wrong"), ("a.test.yaml", "breaks"), ("b.test.yaml", "is wrong")]);
+
+    let narrowed = project.test(&["--last-failed", "--run", "breaks"]);
+    assert_eq!(narrowed.count("total"), 1);
+    project.file("c.test.yaml", "name: passes\nturns: [{ user: Hello }]\n").hotseat(&["test", "c.test.yaml"]);
+}
+
+#[test]
+fn where_nothing_failed_there_is_nothing_to_run_again() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", "name: greets\nturns: [{ user: Hello }]\n");
+    project.hotseat(&["test"]);
+    let output = project.hotseat(&["test", "--last-failed"]);
+    assert_eq!(output.code, 4, "{output}");
+    assert!(output.stderr.contains("nothing failed in the last run"), "{output}");
+}
+
+#[test]
+fn two_processes_keep_their_runs_in_one_store() {
+    let agent = agent();
+    let many: String =
+        (0..40).map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n} }}]\n")).collect();
+    let project = Project::of(&agent).suite("a", &many);
+    let all: Vec<_> = (0..4).map(|_| project.command(&["test", "--parallel", "4"]).spawn()).collect();
+    for running in all {
+        let output = running.wait();
+        assert!(output.code == 0 && !output.stderr.contains("warning"), "{output}");
+    }
+    let listed = runs(&project);
+    assert_eq!(listed.len(), 4);
+    for run in &listed {
+        assert_eq!((run["passed"].as_u64(), run["state"].as_str()), (Some(40), Some("ended")), "{run}");
+    }
+}
+
+#[test]
+fn old_runs_are_given_up_and_the_last_one_never() {
+    let agent = agent();
+    let project =
+        Project::with(&format!("target:\n  endpoint: {}\nstore: {{ max_size: 1B }}\n", agent.url()))
+            .suite("a", MIXED);
+    for _ in 0..3 {
+        project.hotseat(&["test"]);
+    }
+    assert_eq!(runs(&project).len(), 1, "each run leaves no room for those before it");
+
+    let project = Project::of(&agent).suite("a", MIXED);
+    for _ in 0..3 {
+        project.hotseat(&["test"]);
+    }
+    assert_eq!(runs(&project).len(), 3);
+    let pruned = project.hotseat(&["runs", "--prune", "--max-size", "1B"]);
+    assert!(pruned.code == 0 && pruned.stdout.starts_with("gave up 2 runs"), "{pruned}");
+    assert_eq!(runs(&project).len(), 1);
+    assert_eq!(project.hotseat(&["show", "last", "greets"]).code, 0);
+}
+
+#[test]
+fn the_parts_of_a_suite_have_each_case_once() {
+    let agent = echo_agent();
+    let many: String =
+        (0..30).map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello }}]\n")).collect();
+    let ids = |project: &Project, part: &str| -> Vec<String> {
+        let tested = project.test(&["--shard", part]);
+        let all = tested.report["results"].as_array().unwrap();
+        all.iter().map(|result| result["id"].as_str().unwrap().to_string()).collect()
+    };
+    let project = Project::of(&agent).suite("a", &many);
+    let parts = ["1/3", "2/3", "3/3"].map(|part| ids(&project, part));
+    let mut all: Vec<&String> = parts.iter().flatten().collect();
+    all.sort();
+    all.dedup();
+    assert_eq!((all.len(), parts.iter().map(Vec::len).sum::<usize>()), (30, 30));
+
+    // Where a case stands does not matter.
+    let shifted = Project::of(&agent).suite("a", &format!("name: new\nturns: [{{ user: Hello }}]\n{many}"));
+    for (part, before) in ["1/3", "2/3", "3/3"].iter().zip(&parts) {
+        let now: Vec<String> = ids(&shifted, part).into_iter().filter(|id| id != "new").collect();
+        assert_eq!(&now, before);
+    }
+    for wrong in ["0/3", "4/3", "3", "a/b"] {
+        assert_eq!(project.hotseat(&["test", "--shard", wrong]).code, 2, "{wrong}");
+    }
+    // A part may be empty.
+    let one = Project::of(&agent).suite("a", "name: one\nturns: [{ user: Hello }]\n");
+    let codes: Vec<i32> =
+        (1..=4).map(|n| one.hotseat(&["test", "--shard", &format!("{n}/4")]).code).collect();
+    assert_eq!(codes, [0; 4]);
+}
+
+#[test]
+fn secrets_are_not_kept() {
+    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    let agent = FakeAgent::start(|request| {
+        TOLD.fetch_add(1, Ordering::Relaxed);
+        Run::of(request).started().text("your key is sk-very-secret-0815, isn't it").finished()
+    });
+    let project = Project::with(&format!(
+        "target:\n  endpoint: {}\n  headers: {{ Authorization: 'Bearer ${{ENV.API_KEY}}' }}\n",
+        agent.url()
+    ))
+    .suite("a", "name: asks\nturns: [{ user: Which key? }]\n");
+    let output = project.command(&["test"]).env("API_KEY", "sk-very-secret-0815").run();
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+    for args in [&["show", "--json"][..], &["show", "last", "asks", "--json"], &["runs", "--json"]] {
+        let shown = project.hotseat(args);
+        assert!(shown.code == 0 && !shown.stdout.contains("very-secret"), "{args:?}: {shown}");
+    }
+    let kept = std::fs::read(project.workspace.path(".hotseat/runs.db")).expect("it is there");
+    assert!(!kept.windows(11).any(|bytes| bytes == b"very-secret"));
+}
+
+#[test]
+fn runs_of_parts_are_joined_into_one() {
+    let agent = agent();
+    let many: String = (0..30)
+        .map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n}, assert: {{ text: {{ must_not_match: Hello 7 }} }} }}]\n"))
+        .collect();
+    let project = Project::of(&agent).suite("a", &many);
+    let whole = project.test(&[]);
+    for part in ["1/3", "2/3", "3/3"] {
+        project.hotseat(&["test", "--shard", part]);
+    }
+    // One of them comes from another machine.
+    assert_eq!(project.hotseat(&["show", "last", "--export", "third.hotseat"]).code, 0);
+    let again = project.hotseat(&["show", "last", "--export", "third.hotseat"]);
+    assert!(again.code == 2 && again.stderr.contains("third.hotseat is there already"), "{again}");
+    let exported = project.hotseat(&["runs", "--json", "--store", "third.hotseat"]);
+    assert_eq!(
+        exported.stdout.lines().next(),
+        project.hotseat(&["runs", "--json", "-n", "1"]).stdout.lines().next()
+    );
+
+    let merged = project.hotseat(&["merge", "last~2", "third.hotseat", "last~1", "-o", "all.json"]);
+    assert_eq!(merged.code, 1, "case 7 fails: {merged}");
+    let all: Value = serde_json::from_str(&project.workspace.read("all.json")).expect("a report");
+    let told = |report: &Value| -> Vec<(u64, String, String)> {
+        let results = report["results"].as_array().expect("results");
+        let told = results.iter().map(|result| {
+            let text = |key: &str| result[key].as_str().expect("a text").to_string();
+            (result["index"].as_u64().expect("a number"), text("id"), text("status"))
+        });
+        told.collect()
+    };
+    assert_eq!(told(&all), told(&whole.report));
+    for key in ["total", "passed", "failed", "skipped", "errors"] {
+        assert_eq!(all["summary"][key], whole.report["summary"][key], "{key}");
+    }
+    assert_eq!(runs(&project)[0]["origin"]["merged"]["of"].as_array().map(Vec::len), Some(3));
+
+    for (parts, words) in [
+        (&["last~3", "last~2"][..], "are in none of these runs: 3/3 missing"),
+        (&["last~3", "last~2", "third.hotseat", "last~1"], "is in both of the runs"),
+        (&["last~4", "last~3"], "is in both of the runs"),
+    ] {
+        let output = project.hotseat(&[&["merge"], parts].concat());
+        assert!(output.code == 2 && output.stderr.contains(words), "{parts:?}: {output}");
+    }
+    let project = project.suite("a", &many.replace("Hello 7", "Hello 8"));
+    project.hotseat(&["test", "--shard", "3/3"]);
+    let output = project.hotseat(&["merge", "last~4", "last~3", "last"]);
+    assert!(output.code == 2 && output.stderr.contains("are not of the same cases"), "{output}");
+}

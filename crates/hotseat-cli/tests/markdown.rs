@@ -1,0 +1,92 @@
+//! The summary in Markdown: short, failures first, and what others wrote is text.
+#![cfg(unix)]
+
+mod common;
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Reply, Request};
+
+use common::{Project, echo_agent};
+
+const SUITE: &str = "
+name: holds
+turns: [{ user: hello, assert: { text: { must_match: hello } } }]
+---
+name: does not hold
+turns: [{ user: hello, assert: { text: { must_match: never } } }]
+---
+name: later
+skip: not ready
+turns: [{ user: hello }]
+";
+
+#[test]
+fn failures_come_with_what_was_found_and_the_conversation() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", SUITE);
+    let output = project.hotseat(&["test", "-o", "r.md"]);
+    assert_eq!(output.code, 1, "{output}");
+    let text = project.workspace.read("r.md");
+    for part in [
+        "## \u{274c} ",
+        "**1 passed**, **1 failed**, **1 skipped** of 3 cases",
+        "### \u{2717} does not hold",
+        "<code>a.test.yaml:5</code>",
+        "- turn 1: the agent says something that fits /never/<br>found&#58; ",
+        "<details><summary>Conversation, 1 turn</summary>",
+        "User: hello\nAgent: You said: hello\n",
+    ] {
+        assert!(text.contains(&part.replace("found&#58;", "found:")), "no {part} in {text}");
+    }
+    assert!(!text.contains("### \u{2717} holds"), "{text}");
+}
+
+#[test]
+fn the_step_summary_is_added_to() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", SUITE).file("summary.md", "before\n");
+    let output = project.command(&["test"]).env("GITHUB_STEP_SUMMARY", "summary.md").run();
+    assert_eq!(output.code, 1, "{output}");
+    let text = project.workspace.read("summary.md");
+    assert!(text.starts_with("before\n## ") && text.contains("does not hold"), "{text}");
+}
+
+#[test]
+fn what_others_wrote_is_text() {
+    fn hostile(request: &Request) -> Reply {
+        let words = "</details><script>alert(1)</script>\n````\n@everyone [x](javascript:1) | a |";
+        Run::of(request).started().text(words).finished().into()
+    }
+    let agent = FakeAgent::start(hostile);
+    let suite =
+        "name: '<img src=x> @me [a](b)'\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n";
+    let project = Project::of(&agent).suite("a", suite);
+    project.hotseat(&["test", "-o", "r.md"]);
+    let text = project.workspace.read("r.md");
+    let (before, conversation) = text.split_once("<details>").expect("a conversation");
+    for part in ["<script", "<img", "@me", "@everyone", "[a](b)", "](javascript"] {
+        assert!(!before.contains(part), "{part} in {before}");
+    }
+    assert!(conversation.contains("`````text\n"), "the fence is longer than what is within: {text}");
+    assert_eq!(conversation.matches("\n`````\n").count(), 1, "{text}");
+}
+
+#[test]
+fn a_summary_fits_into_a_comment() {
+    let agent = echo_agent();
+    let case = |n: usize| {
+        format!(
+            "name: case {n}\nturns: [{{ user: {}, assert: {{ text: {{ must_match: never }} }} }}]\n",
+            "long ".repeat(200)
+        )
+    };
+    let suite = (1..=120).map(case).collect::<Vec<_>>().join("---\n");
+    let project = Project::of(&agent).suite("a", &suite);
+    project.hotseat(&["test", "-o", "r.md"]);
+    let text = project.workspace.read("r.md");
+    assert!(text.len() < 65_536, "{}", text.len());
+    assert!(
+        text.contains("### \u{2717} case 1\n") && text.contains("more, for which there is no room here"),
+        "{text}"
+    );
+}

@@ -1,0 +1,471 @@
+//! Simulated users with a brief: what they are told, when they stop, what is recorded, and what is held against them.
+
+mod common;
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Request};
+use serde_json::{Value, json};
+
+use common::{Project, Tested};
+
+/// An agent that finds a venue and books it.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request: &Request| {
+        let run = Run::of(request).started();
+        match request.last_user_text().to_lowercase() {
+            said if said.contains("stuttgart") => run
+                .tool("c1", "search", &json!({"city": "Stuttgart"}), Some(json!([{"name": "Liederhalle"}])))
+                .text("I have found the Liederhalle.")
+                .finished(),
+            said if said.contains("book") => run
+                .tool("c2", "book_venue", &json!({"name": "Liederhalle"}), Some(json!({"ok": true})))
+                .text("Booked.")
+                .finished(),
+            said => run.text(&format!("What do you need? You said {}", said.len())).finished(),
+        }
+    })
+}
+
+/// A simulated user that says one thing after the other, as it is asked to.
+fn user(script: &'static [&'static str]) -> FakeAgent {
+    FakeAgent::start(move |request: &Request| {
+        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
+        let said = script.get(turn - 1).copied().unwrap_or("And then?");
+        let answer = match said.strip_prefix("DONE ") {
+            Some(progress) => {
+                json!({"message": "", "done": true, "goal_progress": progress, "reason": "that is all"})
+            }
+            None if said.starts_with('{') => serde_json::from_str(said).unwrap(),
+            None => json!({"message": said, "done": false, "goal_progress": "partial", "reason": "r"}),
+        };
+        Run::of(request).started().text(&answer.to_string()).finished()
+    })
+}
+
+fn project(agent: &FakeAgent, user: &FakeAgent) -> Project {
+    Project::with(&format!(
+        "target: {{ endpoint: '{}' }}\nagents:\n  user: {{ endpoint: '{}' }}\nsimulator: agents:user\n",
+        agent.url(),
+        user.url()
+    ))
+}
+
+fn held(agent: &FakeAgent, user: &FakeAgent, suite: &str) -> Tested {
+    project(agent, user).suite("a", suite).test(&[])
+}
+
+fn told(helper: &FakeAgent) -> Vec<Value> {
+    let requests = helper.requests();
+    requests.iter().map(|request| serde_json::from_str(&request.last_user_text()).unwrap()).collect()
+}
+
+fn said(agent: &FakeAgent) -> Vec<String> {
+    agent.requests().iter().map(Request::last_user_text).collect()
+}
+
+const GOAL: &str = "name: s\nsimulate:\n  goal: Find a venue in Stuttgart\n";
+
+#[test]
+fn what_is_said_of_the_user_is_merged_from_the_project_to_the_topic() {
+    let agent = agent();
+    let user = user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"]);
+    let project = project(&agent, &user);
+    let head = project.workspace.read("hotseat.yaml");
+    let shared = "
+simulate:
+  role: Of the project
+  personality: [Professional]
+  context: Of the project
+  should: be brief
+  max_turns: 3
+";
+    project.workspace.file("hotseat.yaml", &format!("{head}{shared}"));
+    let tested = project
+        .suite(
+            "a",
+            "
+suite:
+  simulate:
+    personality: [Values efficiency]
+    context: [Based in Stuttgart]
+    should_not: engage in small talk
+    max_turns: 10
+---
+name: s
+classify_topics: triggers
+graph:
+  start: { next: found, characteristic: S }
+  found: { triggers: { on_tool_call: search } }
+simulate:
+  goal: Find a venue
+  role: Planner
+  context: [Budget 30000]
+  should: [confirm everything]
+  during_topic:
+    found: { personality: Impatient, should: double-check every detail }
+",
+        )
+        .test(&[]);
+    tested.all_passed();
+    let told = told(&user);
+    let first = &told[0];
+    assert_eq!(first["goal"], "Find a venue");
+    assert_eq!(first["role"], "Planner");
+    assert_eq!(first["personality"], json!(["Professional", "Values efficiency"]));
+    assert_eq!(first["context"], json!(["Based in Stuttgart", "Budget 30000"]));
+    assert_eq!(first["should"], json!(["be brief", "confirm everything"]));
+    assert_eq!(first["should_not"], json!(["engage in small talk"]));
+    assert_eq!(first["max_turns"], 10);
+    // The rules of a topic hold while it lasts: behind the second turn the conversation is in it.
+    assert_eq!(told[1]["personality"], json!(["Professional", "Values efficiency"]));
+    assert_eq!(told[2]["personality"], "Impatient");
+    assert_eq!(told[2]["should"], json!(["be brief", "confirm everything", "double-check every detail"]));
+    let case = tested.case("s");
+    let simulation = &case["simulations"][0];
+    assert_eq!(simulation["goal"], "Find a venue");
+    assert_eq!(
+        (&simulation["termination"], &simulation["goal_progress"], &simulation["turns"]),
+        (&json!("goal_reached"), &json!("achieved"), &json!(3))
+    );
+    assert_eq!(case["completion"]["termination"], "goal_reached");
+    assert_eq!(case["turns"][0]["input_source"], "simulated");
+}
+
+#[test]
+fn what_ends_a_simulation_is_recorded() {
+    for (script, brief, turns, reason) in [
+        (
+            &["Hello", "In Stuttgart", "Book it", "Thanks"][..],
+            "  stop_when: { type: tool_called, name: book_venue }\n",
+            3,
+            "stop_condition",
+        ),
+        (&["Hello", "In Stuttgart", "Book it"][..], "  max_turns: 2\n", 2, "max_turns"),
+        // At the same turn the limit goes first.
+        (
+            &["Hello", "Book it", "x"][..],
+            "  max_turns: 2\n  stop_when: { type: tool_called, name: book_venue }\n",
+            2,
+            "max_turns",
+        ),
+        (&["Hello", "DONE achieved"][..], "", 1, "goal_reached"),
+        (&["Hello", "DONE partial"][..], "", 1, "gave_up"),
+        (&[][..], "  max_turns: 0\n", 0, "max_turns"),
+        (
+            &[
+                "a b", "c d", "e f", "g h", "i j", "k l", "m n", "o p", "q r", "s t", "u v", "w x", "y z",
+                "1", "2", "3", "4",
+            ][..],
+            "",
+            15,
+            "max_turns",
+        ),
+    ] {
+        let (agent, user) = (
+            agent(),
+            FakeAgent::start(move |request: &Request| {
+                let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+                let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
+                let said = script[turn - 1];
+                let answer = match said.strip_prefix("DONE ") {
+                    Some(progress) => {
+                        json!({"message": "", "done": true, "goal_progress": progress, "reason": "that is all"})
+                    }
+                    None => json!({"message": said, "done": false, "goal_progress": "none", "reason": "r"}),
+                };
+                Run::of(request).started().text(&answer.to_string()).finished()
+            }),
+        );
+        let tested = held(&agent, &user, &format!("{GOAL}{brief}"));
+        tested.all_passed();
+        assert_eq!(agent.requests().len(), turns, "{brief}{script:?}");
+        let case = tested.case("s");
+        assert_eq!(case["completion"]["termination"], reason, "{brief}");
+        assert_eq!(case["simulations"][0]["turns"], turns, "{brief}");
+    }
+}
+
+#[test]
+fn a_function_of_a_script_can_say_that_it_is_enough() {
+    let (agent, user) = (agent(), user(&["Hello", "In Stuttgart", "Book it", "More"]));
+    let project = project(&agent, &user).suite("a", &format!("{GOAL}  stop_when: scripts:stop.booked\n"));
+    let project = project.file("src/stop.ts", "export const booked = (o: string, i: string, e: any, c: any) => c.tool_calls.some((t: any) => t.name === 'book_venue');");
+    let tested = project.test(&[]);
+    tested.all_passed();
+    assert_eq!(tested.case("s")["completion"]["termination"], "stop_condition");
+    assert_eq!(agent.requests().len(), 3);
+    let project = project.file("src/stop.ts", "export const booked = () => 'yes';");
+    let tested = project.test(&[]);
+    assert_eq!(
+        tested.failure("s")["kind"],
+        "script_error",
+        "what says nothing of use stops nothing by accident"
+    );
+}
+
+#[test]
+fn that_the_limit_is_reached_fails_nothing_unless_a_hard_check_fails() {
+    let (agent, user) = (agent(), user(&["Hello", "I like venues", "Well"]));
+    let suite =
+        format!("{GOAL}  max_turns: 2\nfinal_assertions: {{ type: tool_called, name: book_venue }}\n");
+    let tested = held(&agent, &user, &suite);
+    let failure = tested.failure("s");
+    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("max_turns"), &json!("agent")));
+    assert!(failure["message"].as_str().unwrap().starts_with("max turns (2) reached; "), "{failure}");
+    let completion = &tested.case("s")["completion"];
+    assert_eq!(
+        (&completion["failure_type"], &completion["turn_count"], &completion["state"]),
+        (&json!("max_turns"), &json!(2), &json!("fail"))
+    );
+    // A conversation that ended otherwise fails by its check.
+    let stopped = suite.replace("max_turns: 2", "stop_when: { type: contains, value: 'What' }");
+    let tested = held(&agent, &user, &stopped);
+    assert_eq!(tested.case("s")["completion"]["failure_type"], "assertion");
+}
+
+#[test]
+fn a_simulation_goes_on_where_the_turns_end() {
+    let (agent, user) = (agent(), user(&["never", "In Stuttgart", "DONE achieved"]));
+    let tested = held(&agent, &user, &format!("{GOAL}  max_turns: 2\nturns: [{{ user: Good morning }}]\n"));
+    tested.all_passed();
+    assert_eq!(said(&agent), ["Good morning", "In Stuttgart"]);
+    assert_eq!(tested.case("s")["simulations"][0]["first_turn"], 2);
+}
+
+#[test]
+fn what_the_user_says_is_cleaned_and_never_empty() {
+    let (agent, user) = (agent(), user(&["User: \"In Stuttgart\"", "DONE achieved"]));
+    held(&agent, &user, GOAL).all_passed();
+    assert_eq!(said(&agent), ["In Stuttgart"]);
+}
+
+#[test]
+fn a_user_that_says_nothing_of_use_is_asked_again_and_then_an_error() {
+    for rubbish in [
+        r#"{"message": " ", "done": false, "goal_progress": "none"}"#,
+        r#"{"message": "x", "done": "no", "goal_progress": "none"}"#,
+    ] {
+        let (agent, user) = (
+            agent(),
+            FakeAgent::start(move |request: &Request| Run::of(request).started().text(rubbish).finished()),
+        );
+        let tested = held(&agent, &user, GOAL);
+        let failure = tested.failure("s");
+        assert_eq!((&failure["kind"], &failure["fault"]), (&json!("simulator_error"), &json!("simulator")));
+        assert_eq!((user.requests().len(), agent.requests().len()), (3, 0));
+        assert_eq!(tested.case("s")["completion"]["termination"], "error");
+        assert_eq!(tested.case("s")["completion"]["failure_type"], "error");
+    }
+}
+
+#[test]
+fn a_user_that_does_not_behave_as_one_makes_the_attempt_invalid() {
+    for (script, brief, words) in [
+        (
+            &["I need a big venue", "i need a BIG venue!", "I need a big venue", "I need a big venue"][..],
+            "",
+            "repeats itself",
+        ),
+        (&["I need a venue", "As an AI language model, I cannot attend events."][..], "", "left its role"),
+        (&["I need a venue", "How can I help you today?"][..], "", "left its role"),
+        (&["I need a venue", "Agent: here are three venues"][..], "", "left its role"),
+        (
+            &["I need a venue", "Our budget is 90,000 EUR"][..],
+            "  never_says: '/budget.*90/i'\n",
+            "what is not so",
+        ),
+    ] {
+        let (agent, user) = (
+            agent(),
+            FakeAgent::start(move |request: &Request| {
+                let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+                let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
+                let answer = json!({"message": script[turn - 1], "done": false, "goal_progress": "none", "reason": "r"});
+                Run::of(request).started().text(&answer.to_string()).finished()
+            }),
+        );
+        let suite = format!("{GOAL}{brief}final_assertions: {{ type: tool_called, name: book_venue }}\n");
+        let tested = held(&agent, &user, &suite);
+        let failure = tested.failure("s");
+        assert_eq!(
+            (&failure["kind"], &failure["fault"]),
+            (&json!("simulator_error"), &json!("simulator")),
+            "{words}"
+        );
+        assert!(failure["message"].as_str().unwrap().contains(words), "{words}: {failure}");
+        assert_eq!(agent.requests().len(), script.len() - 1, "what is held against the user is not sent");
+        // What it said is on record, and so is what was said before.
+        let case = tested.case("s");
+        let kept =
+            case["turns"].as_array().unwrap().iter().flat_map(|turn| turn["roles"].as_array().unwrap());
+        assert!(
+            kept.clone().any(|role| role["error"].as_str().is_some_and(|error| error.contains(words))),
+            "{case:#}"
+        );
+        assert_eq!(case["total_turns"], script.len() - 1);
+    }
+    // It may be allowed.
+    let (agent, user) = (agent(), user(&["I need a big venue"; 8]));
+    held(&agent, &user, &format!("{GOAL}  max_turns: 8\n  max_repeats: 0\n")).all_passed();
+}
+
+#[test]
+fn topics_are_judged_when_they_are_left_and_stop_the_conversation() {
+    let topics = "classify_topics: triggers\ngraph:\n  start: { next: found, characteristic: S, assert: { text: { must_match: Berlin } }, evaluate: { type: contains, value: never } }\n  found: { next: start, triggers: { on_tool_call: search } }\n";
+    let (agent, user) = (agent(), user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"]));
+    let tested = held(&agent, &user, &format!("{GOAL}{topics}"));
+    let failure = tested.failure("s");
+    assert_eq!(failure["kind"], "assertion");
+    assert_eq!(said(&agent), ["Hello", "In Stuttgart"], "no further message is sent");
+    let case = tested.case("s");
+    assert_eq!(case["completion"]["termination"], "error");
+    let visit = &case["topic_visits"][0];
+    assert_eq!(
+        (&visit["topic"], &visit["visit"], &visit["turns"]),
+        (&json!("start"), &json!(1), &json!([1]))
+    );
+    let checks: Vec<(bool, bool)> = visit["assertions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| (check["passed"] == true, check["soft"] == true))
+        .collect();
+    assert_eq!(checks, [(false, false), (false, true)]);
+    // Run on, if that is wanted.
+    let user = user_again();
+    let before = agent.requests().len();
+    let tested = held(&agent, &user, &format!("continue_on_failure: true\n{GOAL}{topics}"));
+    tested.failure("s");
+    assert_eq!(agent.requests().len() - before, 3);
+}
+
+fn user_again() -> FakeAgent {
+    user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"])
+}
+
+#[test]
+fn each_visit_of_a_topic_is_judged_by_its_own_turns() {
+    // The turn that leads to a topic belongs to it; coming back is a visit of its own.
+    let topics = "
+classify_topics: triggers
+graph:
+  start: { next: found, triggers: { on_user_match: again }, characteristic: S }
+  found:
+    next: start
+    triggers: { on_tool_call: search }
+    assert: { type: tool_called, name: search, count: { exact: 1 } }
+    turn_evaluate: { type: contains, value: Liederhalle }
+";
+    let (agent, user) = (
+        agent(),
+        user(&["Hello", "In Stuttgart", "Well", "again please", "In Stuttgart too", "DONE achieved"]),
+    );
+    let tested = held(&agent, &user, &format!("{GOAL}{topics}"));
+    tested.all_passed();
+    let case = tested.case("s");
+    assert_eq!(case["topic_history"], json!(["start", "found", "start", "found"]));
+    let visits = case["topic_visits"].as_array().unwrap();
+    assert_eq!((&visits[1]["visit"], &visits[1]["turns"]), (&json!(1), &json!([2, 3])));
+    assert_eq!((&visits[3]["visit"], &visits[3]["turns"]), (&json!(2), &json!([5])));
+    let every: Vec<(&Value, &Value)> = visits[1]["assertions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["soft"] == true)
+        .map(|check| (&check["turn"], &check["passed"]))
+        .collect();
+    assert_eq!(every, [(&json!(2), &json!(true)), (&json!(3), &json!(false))]);
+    // They stand with the visit and nowhere else.
+    assert_eq!(case["assertions"], json!([]));
+}
+
+#[test]
+fn a_brief_without_a_goal_or_with_one_for_all_is_refused() {
+    let (agent, user) = (agent(), user(&[]));
+    for (suite, words) in [
+        ("name: s\nsimulate: { role: Planner }\n", "`simulate` has no `goal`"),
+        ("suite: { simulate: { goal: Find } }\n---\nname: s\nturns: [{ user: x }]\n", "unknown key `goal`"),
+        (
+            "suite: { simulate: { template: x.md } }\n---\nname: s\nturns: [{ user: x }]\n",
+            "unknown key `template`",
+        ),
+        ("name: s\nsimulate: { goal: Find, rule: x }\n", "unknown key `rule`"),
+        ("name: s\nsimulate: { goal: Find, should: [] }\n", "`should` must be"),
+        ("name: s\nsimulate: { goal: Find, note: x }\n", "unknown key `note`"),
+        ("name: s\nsimulate: { goal: Find }\nsimulator: { use: user }\n", "both say who the user is"),
+        (
+            "name: s\nsimulate: { goal: Find, during_topic: { a: { should: x } } }\n",
+            "no topics are followed here",
+        ),
+        ("name: s\nsimulate: { goal: Find, stop_when: {} }\n", "asserts nothing"),
+        ("name: s\nsimulate: { goal: Find, template: nowhere.md }\n", "there is no file `nowhere.md`"),
+        ("name: s\nsimulate: { goal: Find, never_says: '(' }\n", "does not compile"),
+    ] {
+        let output = project(&agent, &user).suite("a", suite).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{suite}\n{output}");
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+    assert!(agent.requests().is_empty() && user.requests().is_empty());
+}
+
+#[test]
+fn a_model_gets_a_prompt_with_all_of_it_and_its_own_form_of_answers() {
+    let agent = agent();
+    let project = Project::with(&format!(
+        "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\nsimulator: connectors:user\n",
+        agent.url()
+    ));
+    let project = project
+        .file(
+            "user.yaml",
+            r#"
+name: user
+rules:
+  - when: { turn: 1, system: 'You play the user', user: '"goal":"Find a venue in Stuttgart".*"role":"Planner"' }
+    reply: { json: { reason: begins, goal_progress: none, done: false, message: In Stuttgart } }
+  - when: { system: 'I am (?<who>\w+), turn 2 of 15' }
+    reply: { json: { reason: done, goal_progress: achieved, done: true, message: "" } }
+  - when: { turn: 2 }
+    reply: { json: { reason: done, goal_progress: achieved, done: true, message: "" } }
+  - when: { system: 'I am a planner' }
+    reply: { json: { reason: begins, goal_progress: none, done: false, message: In Stuttgart } }
+"#,
+        )
+        .suite("a", "name: s\nsimulate: { goal: Find a venue in Stuttgart, role: Planner }\n");
+    project.test(&[]).all_passed();
+    // A prompt of the case's own.
+    let project = project
+        .file("own.md", "I am a planner.\n{{system}}\n{{rules}}\nSo far:\n{{conversation}}\nTurn {{turn}} of {{max_turns}}.")
+        .suite("a", "name: s\nsimulate: { goal: Find, role: Planner, should: hurry, template: own.md }\n");
+    let tested = project.test(&[]);
+    tested.all_passed();
+    let project = project.file("own.md", "{{system}} {{topic}}");
+    let output = project.hotseat(&["test"]);
+    assert!(output.code == 2 && output.stderr.contains("has a place for `topic`"), "{output}");
+}
+
+#[test]
+fn a_model_that_answers_in_another_form_is_an_error() {
+    let agent = agent();
+    let project = Project::with(&format!(
+        "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\nsimulator: connectors:user\n",
+        agent.url()
+    ));
+    let project = project
+        .file("user.yaml", "name: user\nrules: [{ reply: 'I need a room' }]\n")
+        .suite("a", "name: s\nsimulate: { goal: Find a venue }\n");
+    let tested = project.test(&[]);
+    assert_eq!(tested.failure("s")["kind"], "simulator_error");
+    assert!(agent.requests().is_empty());
+}
+
+#[test]
+fn the_console_says_how_it_ended() {
+    let (agent, user) = (agent(), user(&["Hello", "DONE achieved"]));
+    let output = project(&agent, &user).suite("a", GOAL).hotseat(&["test", "-v"]);
+    assert!(
+        output.stdout.contains("Simulation: goal_reached after 1 input, goal achieved: that is all"),
+        "{output}"
+    );
+}

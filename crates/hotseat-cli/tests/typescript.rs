@@ -1,0 +1,1143 @@
+//! Tests in TypeScript: declared by a file, run one by one, decided by what was recorded.
+
+mod common;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Output, Reply, Request};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use common::{Project, Tested, echo_agent};
+
+/// What every file of tests of ours begins with; it is one line.
+const IMPORTS: &str = "import { describe, context, it, before, after, criterion, topic, simulator, scenarioSet, expectConversationTo, user, agent, conversation, expect, evaluate, gt, gte, lt, lte, between, oneOf, anything } from 'hotseat';";
+
+/// An agent that books rooms: it looks one up, and says so.
+fn booking() -> FakeAgent {
+    FakeAgent::start(|request: &Request| {
+        let said = request.json()["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+        let run = Run::of(request).started();
+        let arguments = json!({"room": "Blue Room", "capacity": 10, "asked": said});
+        run.tool("c1", "check_availability", &arguments, Some(json!({"free": true})))
+            .text("The Blue Room is free at 3:00 PM.")
+            .finished()
+    })
+}
+
+/// A project with one file of tests.
+fn project(agent: &FakeAgent, script: &str) -> Project {
+    Project::of(agent).file("a_test.ts", &format!("{IMPORTS}\n{script}"))
+}
+
+#[track_caller]
+fn came_to(script: &str) -> Tested {
+    project(&booking(), script).test(&["a_test.ts"])
+}
+
+#[track_caller]
+fn refused(script: &str) -> Output {
+    let agent = booking();
+    let output = project(&agent, script).hotseat(&["test", "a_test.ts"]);
+    assert_eq!((output.code, agent.requests().len()), (2, 0), "{output}");
+    output
+}
+
+/// What the user said to the agent, request by request.
+fn heard(agent: &FakeAgent) -> Vec<String> {
+    let last = |request: &Request| {
+        request.json()["messages"].as_array().unwrap().last().unwrap()["content"]
+            .as_str()
+            .unwrap()
+            .to_string()
+    };
+    agent.requests().iter().map(last).collect()
+}
+
+fn statuses(tested: &Tested) -> Vec<String> {
+    let results = tested.report["results"].as_array().unwrap();
+    let mut all: Vec<String> = results
+        .iter()
+        .map(|result| format!("{} {}", result["name"].as_str().unwrap(), result["status"].as_str().unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+const MIXED: &str = "
+export function TestFirst(t) { t.assert.True(true); }
+function helper() {}
+export const notATest = () => {};
+describe('Booking', () => {
+  context('by day', { tags: ['day'] }, () => {
+    it('finds a room', () => { user.says('hello'); expect(agent).toCallTool('check_availability'); });
+    it.skip('waits', () => {});
+  });
+  it('is left', { skip: 'no rooms yet' }, () => {});
+});
+export const TestSecond = async (t) => { await null; t.assert.Equal(t.name, 'TestSecond'); };
+// export function TestThird(t) {}
+it('stands alone', () => {});
+";
+
+#[test]
+fn a_file_of_tests_is_a_suite() {
+    let agent = booking();
+    let project = project(&agent, MIXED);
+    let listed = project.hotseat(&["list", "a_test.ts"]);
+    assert_snapshot!(listed.stdout, @r#"
+    a_test.ts:3 TestFirst
+    a_test.ts:8 Booking > by day > finds a room
+    a_test.ts:9 Booking > by day > waits (skipped: `skip: true`)
+    a_test.ts:11 Booking > is left (skipped: no rooms yet)
+    a_test.ts:13 TestSecond
+    a_test.ts:15 stands alone
+    "#);
+    let tested = project.test(&["a_test.ts"]);
+    assert_eq!(tested.output.code, 0, "{}", tested.output);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "Booking > by day > finds a room passed",
+            "Booking > by day > waits skipped",
+            "Booking > is left skipped",
+            "TestFirst passed",
+            "TestSecond passed",
+            "stands alone passed",
+        ]
+    );
+    assert_eq!(tested.case("Booking > is left")["skip_reason"], "no rooms yet");
+    assert_eq!(tested.case("Booking > by day > finds a room")["tags"], json!(["day"]));
+    assert_eq!(heard(&agent), ["hello"]);
+    let chosen = project.test(&["a_test.ts", "--run", "^Test"]);
+    assert_eq!(statuses(&chosen), ["TestFirst passed", "TestSecond passed"]);
+}
+
+#[test]
+fn tests_are_found_in_folders_beside_other_suites_and_only_ours() {
+    let agent = booking();
+    let project = project(&agent, "it('one', () => {});")
+        .suite("b", "name: written\nturns: [{user: hi}]")
+        .file("src/env_test.ts", "export function Before() {} Deno.test('x', () => {});")
+        .file("src/other_test.ts", "import { test } from 'node:test'; test('x', () => {});")
+        .file("src/more_test.js", "export function TestMore(t) { t.assert.True(1); }");
+    for args in [&[][..], &["."]] {
+        let tested = project.test(args);
+        assert_eq!(statuses(&tested), ["TestMore passed", "one passed", "written passed"], "{args:?}");
+    }
+    let output = project.hotseat(&["test", "src/env_test.ts"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(
+        output.stderr.contains("no tests in src/env_test.ts") || output.stderr.contains("Deno"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_hard_assertion_ends_the_test_and_a_soft_one_does_not() {
+    let agent = booking();
+    let script = "it('a', () => {
+      user.says('one');
+      evaluate(agent).toCallTool('book_room');
+      user.says('two');
+      expect(agent).toCallTool('book_room');
+      user.says('three');
+    });";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    assert_eq!(heard(&agent), ["one", "two"]);
+    let failure = tested.failure("a");
+    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("assertion"), &json!("agent")));
+    assert!(failure["detail"].as_str().unwrap().contains("a_test.ts:6:21"), "{failure:#}");
+    assert_eq!(tested.output.code, 1);
+    let soft = "it('a', () => { user.says('one'); evaluate(agent).toCallTool('book_room'); });";
+    assert_eq!(came_to(soft).output.code, 0);
+}
+
+#[test]
+fn a_failure_that_is_swallowed_stays_one() {
+    let agent = booking();
+    let script = "it('a', async () => {
+      user.says('one');
+      for (const again of [1, 2]) {
+        try { expect(agent).toCallTool('book_room'); } catch {}
+        await Promise.resolve().then(() => expect(1).toBe(2)).catch(() => {});
+      }
+      try { user.says('two'); } catch (error) { console.log(error.message); }
+    });
+    export function TestB(t) {
+      try { t.fatal('no'); } catch {}
+      t.assert.True(true);
+    }";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    assert_eq!(heard(&agent), ["one"]);
+    assert_eq!(tested.failure("a")["kind"], "assertion");
+    let said = tested.case("a")["logs"].as_array().unwrap();
+    assert!(said.iter().any(|line| line.as_str().unwrap().starts_with("the case has ended: ")), "{said:?}");
+    assert!(tested.failure("TestB")["message"].as_str().unwrap().contains("no"));
+}
+
+#[test]
+fn what_the_test_does_wrong_is_its_own_fault() {
+    for (script, words) in [
+        ("it('a', () => { missing(); });", "missing is not defined"),
+        ("it('a', () => { throw new Error('broken'); });", "broken"),
+        ("it('a', async () => { await null; throw 'words'; });", "words"),
+        ("it('a', async () => { Promise.reject(new Error('lost')); });", "lost"),
+        ("it('a', () => { user.says(5); });", "user.says needs what the user says"),
+        ("it('a', () => { user.says({ user: 'x', tiemout: '1s' }); });", "tiemout"),
+        ("it('a', () => { expect(agent).toBe(1); });", "toBe compares values"),
+        ("it('a', () => { expect(1).toCallTool('x'); });", "asserted of `agent` or `conversation`"),
+        ("it('a', () => { expect(1); });", "asserts nothing"),
+        ("it('a', () => { expect(agent).toHold({ type: 'contians', value: 'x' }); });", "contians"),
+        ("it('a', () => { expect(agent).not.toMatch(/a/, /b/); });", "needs one pattern"),
+        ("it('a', () => { criterion('x', 'y'); });", "declares something"),
+        ("it('a', () => { describe('x', () => {}); });", "declares something"),
+        ("it('a', () => { const a = []; while (true) a.push(new Array(1e6).fill(a)); });", "memory"),
+        ("it('a', { timeout: '300ms' }, () => { while (true) {} });", "did not end within 300 ms"),
+        ("after(() => { throw new Error('of after'); }); it('a', () => {});", "of after"),
+        ("before(() => { throw new Error('of before'); }); it('a', () => {});", "of before"),
+    ] {
+        let tested = came_to(script);
+        let failure = tested.failure("a");
+        assert_eq!(
+            (&failure["kind"], &failure["fault"]),
+            (&json!("script_error"), &json!("test")),
+            "{script}: {failure:#}"
+        );
+        let shown = failure.to_string();
+        assert!(shown.contains(words), "{script}: {failure:#}");
+        if !words.contains("memory") && !words.contains("words") && !words.contains("300 ms") {
+            assert!(shown.contains("a_test.ts:2:"), "{script}: {failure:#}");
+        }
+    }
+}
+
+#[test]
+fn what_a_file_declares_wrongly_is_told_before_anybody_is_contacted() {
+    for (script, words) in [
+        ("it('a', { tiemout: '1s' }, () => {});", "unknown key `tiemout`"),
+        ("it('a', { timeout: 'soon' }, () => {});", "soon"),
+        ("it('a', { turns: [] }, () => {});", "`turns` is nothing that can be said of a test"),
+        ("it('a', 5);", "needs a function"),
+        ("it('a', () => {}); it('a', () => {});", "another test in this file is called `a`"),
+        ("user.says('x');", "stands within `it`"),
+        ("expect(1).toBe(1);", "stands within `it`"),
+        ("describe('a', async () => {});", "cannot be async"),
+        ("simulator({ goal: 'x' });", "belongs to one test"),
+        ("criterion('not a name', 'x');", "is a word like"),
+        ("criterion('x', { match: () => 1, matchMessages: () => 1 });", "one of them decides"),
+        ("scenarioSet('s', 'missing.json', () => {});", "missing.json"),
+        ("scenarioSet('s', [{ name: 'x' }], () => {});", "index 0 has no `goal`"),
+        ("const x = 1;", "no tests in a_test.ts"),
+        ("it('a', () => {}", "Expected"),
+        ("import { x } from './nowhere'; it('a', () => {});", "nowhere"),
+        ("import { nothing } from 'hotseat'; it('a', () => {});", "nothing"),
+        ("missing();", "missing is not defined"),
+        ("while (true) {}", "did not end"),
+    ] {
+        let output = refused(script);
+        assert!(output.stderr.contains(words), "{script}: {output}");
+        if !words.contains("no tests") && !words.contains("did not end") {
+            assert!(
+                output.stderr.contains("a_test.ts:2:") || output.stderr.contains("a_test.ts:1:"),
+                "{script}: {output}"
+            );
+        }
+    }
+}
+
+#[test]
+fn mistakes_are_shown_with_their_lines() {
+    let shown = |script: &str| {
+        let tested = came_to(script);
+        let detail = tested.failure("a")["detail"].as_str().unwrap().to_string();
+        format!("{}\n{detail}", tested.failure("a")["message"].as_str().unwrap())
+    };
+    assert_snapshot!(shown("it('a', () => {\n  const room: any = undefined;\n  room.name();\n});"), @r#"
+    TypeError: cannot read property 'name' of undefined (a_test.ts:4:3)
+    error: TypeError: cannot read property 'name' of undefined
+     --> a_test.ts:4:3
+      |
+    4 |   room.name();
+      |   ^^^^
+    "#);
+    assert_snapshot!(shown("it('a', () => {\n  user.says('hello');\n  expect(agent).toCallTool('book_room', { room: /blue/i });\n});"), @r#"
+    does not hold: book_room with { room: /blue/i } is called
+    a_test.ts:4:17: expected book_room with { room: /blue/i } is called; found called were check_availability
+    "#);
+    assert_snapshot!(shown("it('a', () => {\n  expect(1 + 1, 'sums are right').toBe(3);\n});"), @r#"
+    sums are right
+    a_test.ts:3:35: expected `1 + 1` to be 3; found 2
+    "#);
+    assert_snapshot!(shown("it('a', { timeout: '200ms' }, () => {\n  while (true) {}\n});"), @r#"
+    the script did not end within 200 ms (a_test.ts:2:1)
+    error: the script did not end within 200 ms
+     --> a_test.ts:2:1
+      |
+    2 | it('a', { timeout: '200ms' }, () => {
+      | ^^
+    "#);
+    assert_snapshot!(shown("it('a', () => {\n  const all = [];\n  while (true) all.push(new Array(1e6).fill(all));\n});"), @r#"
+    the script needs more than 64 MiB of memory (a_test.ts:4:45)
+    error: the script needs more than 64 MiB of memory
+     --> a_test.ts:4:45
+      |
+    4 |   while (true) all.push(new Array(1e6).fill(all));
+      |                                             ^^^
+    "#);
+    let refused = |script: &str| refused(script).stderr;
+    assert_snapshot!(refused("import { rooms } from './rooms';\nit('a', () => {});"), @r#"
+    error: there is no file for `./rooms`
+     --> a_test.ts:2:23
+      |
+    2 | import { rooms } from './rooms';
+      |                       ^^^^^^^^^
+      |
+      = help: looked for rooms.ts, rooms.js, rooms.mjs, rooms.json, rooms/index.ts, rooms/index.js
+    "#);
+    assert_snapshot!(refused("import { rooms } from 'hotseat';\nit('a', () => {});"), @r#"
+    error: hotseat exports no `rooms`
+     --> a_test.ts:1:207
+      |
+    1 | ...t, lte, between, oneOf, anything } from 'hotseat';
+      |                                            ^^^^^^^^^
+      |
+      = help: if `rooms` is a type, write `import type`
+    "#);
+    assert_snapshot!(refused("it('a', () => {\n  const = 1;\n});"), @r#"
+    error: Expected identifier or destructuring pattern, found '='
+     --> a_test.ts:3:9
+      |
+    3 |   const = 1;
+      |         ^
+    "#);
+    assert_snapshot!(refused("\nit('a', { tags: 5 }, () => {});"), @r#"
+    error: an entry of `tags` must be a text that is not empty, found the number 5
+     --> a_test.ts:3:1
+      |
+    3 | it('a', { tags: 5 }, () => {});
+      | ^^
+      |
+      = help: write "5" to mean text
+    "#);
+}
+
+#[test]
+fn each_test_has_an_engine_of_its_own() {
+    let script = "let count = 0;
+      for (const name of ['a', 'b', 'c']) it(name, () => { count += 1; expect(count).toBe(1); globalThis.seen = (globalThis.seen ?? 0) + 1; expect(globalThis.seen).toBe(1); });";
+    let tested = came_to(script);
+    tested.all_passed();
+    let repeated = project(&booking(), script).test(&["a_test.ts", "--runs", "3", "--parallel", "4"]);
+    repeated.all_passed();
+}
+
+#[test]
+fn a_test_that_fails_is_tried_again_as_any_case() {
+    let agent = FakeAgent::start(|request: &Request| {
+        Run::of(request).started().text(if request.index == 0 { "no" } else { "yes" }).finished()
+    });
+    let script = "it('a', { retries: 1 }, () => { expect(user.says('hi').text).toBe('yes'); });";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    tested.all_passed();
+    assert_eq!(agent.requests().len(), 2);
+}
+
+#[test]
+fn hooks_run_around_each_test_whatever_comes_of_it() {
+    let script = "before(() => console.log('file'));
+      after(() => console.log('file after'));
+      describe('g', () => {
+        before(() => console.log('group'));
+        after(() => console.log('group after'));
+        it('a', () => { console.log('body'); expect(1).toBe(2); });
+      });";
+    let tested = came_to(script);
+    assert_eq!(tested.failure("g > a")["kind"], "assertion");
+    assert_eq!(tested.case("g > a")["logs"], json!(["file", "group", "body", "group after", "file after"]));
+}
+
+#[test]
+fn only_marked_tests_run_where_some_are_marked() {
+    let script = "it('a', () => { throw 1; }); it.only('b', () => {}); describe.only('g', () => { it('c', () => {}); });";
+    let tested = came_to(script);
+    assert_eq!(statuses(&tested), ["a skipped", "b passed", "g > c passed"]);
+    assert_eq!(tested.case("a")["skip_reason"], "another test of this file is marked `only`");
+}
+
+#[test]
+fn time_is_that_of_the_script_and_not_that_of_the_agent() {
+    let agent = FakeAgent::start(|request: &Request| {
+        let run = Run::of(request).started().pause(Duration::from_millis(400));
+        run.text("slow").finished()
+    });
+    // The time of the script is limited by that of the case, of which the agent takes most.
+    let slow = "it('a', { timeout: '5s' }, () => { for (let i = 0; i < 3; i++) user.says('hi'); });";
+    project(&agent, slow).test(&["a_test.ts"]).all_passed();
+    let late = "it('a', { timeout: '700ms' }, () => { for (let i = 0; i < 9; i++) user.says('hi'); });";
+    let tested = project(&agent, late).test(&["a_test.ts"]);
+    assert_eq!(tested.failure("a")["kind"], "timeout");
+    let silent = FakeAgent::start(|_: &Request| Reply::never());
+    let begun = Instant::now();
+    let script = "it('a', () => { user.says({ user: 'hi', timeout: '300ms' }); });";
+    let tested = project(&silent, script).test(&["a_test.ts"]);
+    assert_eq!(tested.failure("a")["message"], "the turn timed out after 300 ms");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_conversation_can_be_looked_at() {
+    let script = "it('a', () => {
+      expect(conversation.isEmpty).toBe(true);
+      const response = user.says('hello');
+      expect(response.text).toMatch(/3:00 PM/);
+      expect(response.length).toBe(33);
+      expect(agent.response.hasToolCall('check_availability', { capacity: gte(5) })).toBe(true);
+      user.says('again');
+      expect(conversation.turns.length).toBe(2);
+      expect(conversation.turnCount).toBe(2);
+      expect(conversation.messages.map((m) => m.role)).toEqual(['user', 'agent', 'user', 'agent']);
+      expect(conversation.lastUserMessage.content).toBe('again');
+      expect(conversation.lastUserMessage.source).toBe('script');
+      expect(conversation.allToolCalls.map((c) => [c.name, c.turn])).toEqual([['check_availability', 1], ['check_availability', 2]]);
+      expect(conversation.allToolCalls[0].argument('room')).toBe('Blue Room');
+      expect(conversation.allToolCalls[1].result).toEqual({ free: true });
+      expect(conversation.calledTool('check_availability')).toBe(2);
+      expect(conversation.calledTool('book_room')).toBe(0);
+      expect(conversation.hasToolCall('check_availability', { asked: 'again' })).toBe(true);
+      expect(conversation.toolCallsFor('check_availability', { asked: 'hello' })).toHaveLength(1);
+      expect(conversation.currentTopic).toBeNull();
+      expect(conversation.topicHistory).toEqual([]);
+      expect(agent.currentTurn.number).toBe(2);
+      expect(agent.toolCalls).toHaveLength(1);
+      expect(agent.responseMatches(/free/)).toBe(true);
+      expect(typeof conversation.lastTurn.durationMs).toBe('number');
+      evaluate(agent).toContain('no such words');
+      expect(conversation.softEvaluations).toHaveLength(1);
+      expect(conversation.softEvaluations[0]).toMatchObject({ mode: 'soft', type: 'contains', passed: false, turn: 2 });
+    });";
+    came_to(script).all_passed();
+}
+
+/// Something that is asserted, and whether it holds.
+const OF_AGENT: &[(&str, bool)] = &[
+    ("expect(agent).toCallTool('check_availability')", true),
+    ("expect(agent).toCallTool('book_room')", false),
+    ("expect(agent).not.toCallTool('book_room')", true),
+    ("expect(agent).not.toCallTool('check_availability')", false),
+    ("expect(agent).toCallTool(['book_room', 'check_availability'])", true),
+    ("expect(agent).toCallTool('check_availability', { room: 'Blue Room' })", true),
+    ("expect(agent).toCallTool('check_availability', { room: 'Red Room' })", false),
+    ("expect(agent).toCallTool('check_availability', { capacity: 10 })", true),
+    ("expect(agent).toCallTool('check_availability', { capacity: '10' })", false),
+    ("expect(agent).toCallTool('check_availability', { room: /^blue/i })", true),
+    ("expect(agent).toCallTool('check_availability', { room: /^blue/ })", false),
+    ("expect(agent).toCallTool('check_availability', { capacity: gte(10) })", true),
+    ("expect(agent).toCallTool('check_availability', { capacity: gt(10) })", false),
+    (
+        "expect(agent).toCallTool('check_availability', { capacity: between(1, 10), room: oneOf('Blue Room') })",
+        true,
+    ),
+    ("expect(agent).toCallTool('check_availability', { capacity: (n) => n % 2 === 0 })", true),
+    ("expect(agent).not.toCallTool('check_availability', { capacity: (n) => n % 2 === 1 })", true),
+    ("expect(agent).toCallTool('check_availability', { missing: anything() })", false),
+    ("expect(agent).toCallTool('check_availability', undefined, { times: 1 })", true),
+    ("expect(agent).toCallTool('check_availability', undefined, { times: 2 })", false),
+    ("expect(agent).toCallTool('check_availability', { room: /Blue/ }, { times: { max: 0 } })", false),
+    ("expect(conversation).toHaveToolCall('check_availability', { asked: 'hello' })", true),
+    ("expect(agent).toHaveToolCall('check_availability', { asked: 'hello' })", false),
+    ("expect(conversation).toHaveToolCall('check_availability', undefined, { times: 2 })", true),
+    ("expect(agent).toMatch(/free/, /3:00/)", true),
+    ("expect(agent).toMatch(/free/, /4:00/)", false),
+    ("expect(agent).toMatchAny(/4:00/, /3:00/)", true),
+    ("expect(agent).toMatchAny(/4:00/, /5:00/)", false),
+    ("expect(agent).not.toMatch(/4:00/)", true),
+    ("expect(agent).not.toMatch(/3:00/)", false),
+    ("expect(agent).toMatch(/FREE/)", false),
+    ("expect(agent).toContain('Blue Room')", true),
+    ("expect(agent).not.toContain('Blue Room')", false),
+    ("expect(agent).toSatisfy((turn) => turn.agentResponse.text.length < 40)", true),
+    ("expect(agent).toSatisfy('concise', (turn) => turn.agentResponse.text.length < 4)", false),
+    ("expect(agent).toSatisfy(['short', (turn) => true], (turn) => true)", true),
+    ("expect(agent).toSatisfy(['short', (turn) => true], (turn) => false)", false),
+    ("expect(agent).not.toSatisfy((turn) => false)", true),
+    ("expect(conversation).toSatisfy((conversation) => conversation.turns.length === 2)", true),
+    ("expect(agent).toSatisfy('by_code')", true),
+    ("expect(agent).toSatisfy('by_messages')", false),
+    (
+        "expect(agent).toHold({ type: 'tool_result', tool: 'check_availability', result: { free: true } })",
+        true,
+    ),
+    (
+        "expect(agent).toHold({ type: 'tool_result', tool: 'check_availability', result: { free: false } })",
+        false,
+    ),
+    ("expect(agent).toHold({ type: 'regex', pattern: /FREE/i })", true),
+    ("expect(agent).toHold({ tools: { forbid: ['check_availability'] } })", false),
+    (
+        "expect(conversation).toHold([{ type: 'contains', value: 'Blue' }, { type: 'not_contains', value: 'Red' }])",
+        true,
+    ),
+];
+
+#[test]
+fn what_is_asserted_of_the_agent() {
+    holds_or_not(
+        "criterion('by_code', 'x', { match: (c) => c.calledTool('check_availability') === 2 });
+         criterion('by_messages', { matchMessages: (all) => all.some((m) => m.isAgent && m.content.includes('form')) });",
+        "user.says('hello'); user.says('again');",
+        OF_AGENT,
+    );
+}
+
+/// Runs each as a test of its own.
+#[track_caller]
+fn holds_or_not(declared: &str, first: &str, all: &[(&str, bool)]) {
+    let tests = all.iter().enumerate();
+    let tests: Vec<String> =
+        tests.map(|(number, (code, _))| format!("it('{number}', () => {{ {first} {code}; }});")).collect();
+    let tested = came_to(&format!("{declared}\n{}", tests.join("\n")));
+    for (number, (code, holds)) in all.iter().enumerate() {
+        let case = tested.case(&number.to_string());
+        let status = if *holds { "passed" } else { "failed" };
+        assert_eq!(case["status"], status, "{code}: {case:#}");
+        if !holds {
+            assert_eq!(case["failure"]["kind"], "assertion", "{code}: {case:#}");
+        }
+    }
+}
+
+#[test]
+fn what_is_asserted_of_values() {
+    let all: &[(&str, bool)] = &[
+        ("expect(1).toBe(1)", true),
+        ("expect({}).toBe({})", false),
+        ("expect(NaN).toBe(NaN)", true),
+        ("expect(1).not.toBe(2)", true),
+        ("expect(5).toBe(gte(5))", true),
+        ("expect({ a: [1, { b: 2 }], c: undefined }).toEqual({ a: [1, { b: 2 }] })", true),
+        ("expect([1, 2]).toEqual([2, 1])", false),
+        ("expect([1]).toEqual([1, undefined])", false),
+        ("expect(new Map([[1, { a: 1 }]])).toEqual(new Map([[1, { a: 1 }]]))", true),
+        ("expect({ a: 1, b: { c: 2, d: 3 } }).toMatchObject({ b: { c: 2 } })", true),
+        ("expect({ a: 1 }).toMatchObject({ b: 1 })", false),
+        ("expect('abc').toContain('b')", true),
+        ("expect(['a', 'b']).toContain('a', 'b')", true),
+        ("expect(['a', 'b']).toContain('a', 'c')", false),
+        ("expect([{ a: 1 }]).toContain({ a: 1 })", false),
+        ("expect([{ a: 1 }]).toContainEqual({ a: 1 })", true),
+        ("expect('abc').toMatch(/B/i)", true),
+        ("expect('abc').toMatch('z')", false),
+        ("expect('人工').toHaveLength(2)", true),
+        ("expect({ a: [{ b: 1 }] }).toHaveProperty('a[0].b', 1)", true),
+        ("expect({ a: [{ b: 1 }] }).toHaveProperty('a.1')", false),
+        ("expect(2).toBeGreaterThan(1)", true),
+        ("expect(2).toBeGreaterThan(2)", false),
+        ("expect(2).toBeGreaterThanOrEqual(2)", true),
+        ("expect('2').toBeGreaterThan(1)", false),
+        ("expect(2).toBeLessThan(2)", false),
+        ("expect(2).toBeLessThanOrEqual(2)", true),
+        ("expect(0.1 + 0.2).toBeCloseTo(0.3)", true),
+        ("expect(0).toBeTruthy()", false),
+        ("expect(0).toBeFalsy()", true),
+        ("expect(null).toBeNull()", true),
+        ("expect(undefined).toBeUndefined()", true),
+        ("expect(null).toBeDefined()", true),
+        ("expect([]).toBeTypeOf('array')", true),
+        ("expect(new TypeError('x')).toBeInstanceOf(Error)", true),
+        ("expect(4).toSatisfy((n) => n > 3)", true),
+        ("expect(4).toSatisfy((n) => n > 4)", false),
+        ("expect(() => { throw new Error('broken'); }).toThrow('broken')", true),
+        ("expect(() => { throw new Error('broken'); }).toThrow(TypeError)", false),
+        ("expect(() => {}).toThrow()", false),
+        ("expect(() => {}).not.toThrow()", true),
+    ];
+    holds_or_not("", "", all);
+}
+
+#[test]
+fn what_cannot_be_said_holds_neither_way() {
+    for code in [
+        "expect(5).toContain(5)",
+        "expect(5).not.toContain(5)",
+        "expect(5).toHaveLength(1)",
+        "expect(5).not.toMatch(/6/)",
+        "expect(5).not.toThrow()",
+        "expect(4).not.toSatisfy((n) => n.missing.too)",
+        "expect(agent).toSatisfy((turn) => turn.missing.too)",
+        "expect(agent).not.toSatisfy((turn) => turn.missing.too)",
+        "expect(agent).not.toSatisfy(async () => false)",
+    ] {
+        let tested = came_to(&format!("it('a', () => {{ user.says('hi'); {code}; user.says('never'); }});"));
+        assert_eq!(tested.failure("a")["kind"], "script_error", "{code}");
+        let soft = code.replace("expect(", "evaluate(");
+        let tested = came_to(&format!("it('a', () => {{ user.says('hi'); {soft}; }});"));
+        assert_eq!(tested.case("a")["status"], "passed", "{soft}");
+    }
+    for code in
+        ["expect(agent).toMatch(/a/)", "expect(agent).not.toCallTool('x')", "expect(agent).toContain('a')"]
+    {
+        let tested = came_to(&format!("it('a', () => {{ {code}; }});"));
+        let failure = tested.failure("a");
+        assert!(failure["message"].as_str().unwrap().contains("there is no turn to look at"), "{failure:#}");
+        assert_eq!(failure["fault"], "test");
+    }
+}
+
+#[test]
+fn test_functions_note_all_that_fails() {
+    let all: &[(&str, bool)] = &[
+        ("True(1)", true),
+        ("True('')", false),
+        ("False(null)", true),
+        ("False('x')", false),
+        ("Equal({ a: [1] }, { a: [1] })", true),
+        ("Equal(1, '1')", false),
+        ("Equal(null, undefined)", false),
+        ("NotEqual([1], [2])", true),
+        ("NotEqual([1], [1])", false),
+        ("Nil(undefined)", true),
+        ("Nil(0)", false),
+        ("NotNil(0)", true),
+        ("NotNil(null)", false),
+        ("Contains('abc', 'b')", true),
+        ("Contains([{ a: 1 }], { a: 1 })", true),
+        ("Contains({ total: 12 }, '12')", true),
+        ("Contains('abc', 'z')", false),
+        ("NotContains('abc', 'z')", true),
+        ("NotContains([1], 1)", false),
+        ("Len('人工', 2)", true),
+        ("Len([1], 2)", false),
+        ("Len({ a: 1, b: 2 }, 2)", true),
+        ("Len(5, 1)", false),
+        ("Greater(2, 1)", true),
+        ("Greater(1, 1)", false),
+        ("GreaterOrEqual(1, 1)", true),
+        ("GreaterOrEqual(0, 1)", false),
+        ("Less(1, 2)", true),
+        ("Less('1', 2)", false),
+        ("LessOrEqual(2, 2)", true),
+        ("LessOrEqual(3, 2)", false),
+        ("Error(new Error('x'))", true),
+        ("Error(null)", false),
+        ("NoError(null)", true),
+        ("NoError('x')", false),
+        ("Panic(() => { throw 1; })", true),
+        ("Panic(() => 1)", false),
+        ("Panic(5)", false),
+        ("NoPanic(() => 1)", true),
+        ("NoPanic(() => { throw 1; })", false),
+        ("NoPanic(5)", false),
+        ("Panic(async () => { throw 1; })", true),
+        ("NoPanic(async () => { throw 1; })", false),
+        ("Match('Blue', /blue/i)", true),
+        ("Match('Blue', '^B')", true),
+        ("Match('Blue', /blue/)", false),
+        ("NotMatch('Blue', /red/)", true),
+        ("NotMatch('Blue', 'Bl')", false),
+        ("Type([], 'array')", true),
+        ("Type(null, 'null')", true),
+        ("Type({}, 'array')", false),
+        ("JSONPath({ a: [{ b: 1 }] }, '$.a[0].b', 1)", true),
+        ("JSONPath({ a: 1 }, '$.b', 1)", false),
+        ("JSONPath({ a: 1 }, '$[', 1)", false),
+        ("Equal(1)", false),
+        ("True()", false),
+        ("Len('x')", false),
+    ];
+    let calls: Vec<String> = all.iter().map(|(code, _)| format!("await t.assert.{code};")).collect();
+    let script = format!(
+        "export async function TestAll(t, ctx) {{ t.assert.Equal(t.failed, false);\n{}\nt.assert.Equal(t.failed, true); t.assert.Equal(ctx.locale, 'en-us'); }}",
+        calls.join("\n")
+    );
+    let tested = came_to(&script);
+    let checks = tested.case("TestAll")["assertions"].as_array().unwrap();
+    assert_eq!(checks.len(), all.len() + 3);
+    for (check, (code, holds)) in checks[1..].iter().zip(all) {
+        assert_eq!(check["passed"], *holds, "{code}: {check:#}");
+    }
+    assert!(checks[all.len() + 1..].iter().all(|check| check["passed"] == true));
+    let failing = all.iter().filter(|(_, holds)| !holds).count();
+    let message = tested.failure("TestAll")["message"].as_str().unwrap().to_string();
+    assert!(message.starts_with(&format!("{failing} checks do not hold")), "{message}");
+}
+
+#[test]
+fn test_functions_end_as_they_say() {
+    let script = "
+export function TestError(t) { t.error('first', { a: 1 }); t.log('after', 1); }
+export function TestFail(t) { t.fail(); console.log('after'); }
+export function TestFatal(t) { t.fatal('over'); t.log('never'); }
+export function TestSkip(t) { t.skip('not now'); t.log('never'); }
+export function TestSkipFailed(t) { t.assert.True(false); t.skip('not now'); }
+export function TestParts(t) {
+  t.assert.True(t.run('good', (t) => { t.assert.Equal(t.name, 'good'); }));
+  t.assert.False(t.run('bad', (t) => { t.assert.True(0, 'own words'); t.fatal('stop'); t.log('never'); }));
+  t.run('left', (t) => { t.skip('for now'); t.assert.True(false); });
+  t.log('goes on');
+}
+export function TestTalks(t) { t.assert.Contains(user.says('hi').text, 'Blue'); user.says('again'); t.assert.Len(conversation.turns, 2); }
+export function TestThrows(t) { t.assert.True(false); null.x; }
+";
+    let tested = came_to(script);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "TestError failed",
+            "TestFail failed",
+            "TestFatal failed",
+            "TestParts failed",
+            "TestSkip skipped",
+            "TestSkipFailed failed",
+            "TestTalks passed",
+            "TestThrows failed"
+        ]
+    );
+    let said = |name: &str| tested.case(name)["logs"].clone();
+    assert_eq!(said("TestError"), json!(["after 1"]));
+    assert_eq!(said("TestFatal"), Value::Null);
+    assert_eq!(said("TestSkip"), json!(["SKIP: not now"]));
+    assert_eq!(said("TestParts"), json!(["SKIP: left: for now", "goes on"]));
+    assert_eq!(tested.failure("TestError")["message"], "does not hold: first { a: 1 }");
+    assert_eq!(tested.failure("TestFail")["message"], "does not hold: test failed");
+    assert!(tested.failure("TestParts")["message"].as_str().unwrap().contains("bad: own words"));
+    assert_eq!(tested.failure("TestThrows")["kind"], "script_error");
+    assert!(tested.failure("TestThrows")["detail"].as_str().unwrap().contains("null"));
+}
+
+#[test]
+fn scenarios_become_tests() {
+    let scenarios = json!([
+        {"id": "a", "name": "workshop", "goal": "find a room", "verification": {"people": 10}},
+        {"name": "party", "goal": "find a hall", "extra": [1]},
+    ]);
+    let script = "describe('rooms', () => {
+      scenarioSet('venues', 'scenarios/venues.json', (s) => {
+        it(`handles ${s.name}`, ({ scenario }) => { user.says(s.goal); expect(scenario).toBe(s); expect(() => { s.name = 'x'; }).toThrow(); });
+      });
+      scenarioSet('inline', [{ name: 'one', goal: 'g' }], (s) => { it(`has ${s.name}`, () => { expect(s.missing).toBeUndefined(); }); });
+    });";
+    let agent = booking();
+    let project = project(&agent, script).file("scenarios/venues.json", &scenarios.to_string());
+    let tested = project.test(&["a_test.ts", "--parallel", "1"]);
+    tested.all_passed();
+    assert_eq!(heard(&agent), ["find a room", "find a hall"]);
+    assert_eq!(tested.case("rooms > handles workshop")["metadata"]["scenario"]["id"], "a");
+    for (scenarios, words) in [
+        ("{", "is not JSON"),
+        ("{}", "no list of scenarios in scenarios/venues.json"),
+        ("[{\"name\": \"x\", \"goal\": \"y\"}, 5]", "index 1 in scenarios/venues.json is no object"),
+        (
+            "[{\"id\": \"a\", \"name\": \"x\", \"goal\": \"y\"}, {\"id\": \"a\", \"name\": \"z\", \"goal\": \"y\"}]",
+            "have the id `a`",
+        ),
+    ] {
+        let output = self::project(&booking(), script)
+            .file("scenarios/venues.json", scenarios)
+            .hotseat(&["test", "a_test.ts"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{words}: {output}");
+    }
+}
+
+#[test]
+fn what_the_project_asserts_holds_for_tests_too() {
+    let agent = booking();
+    let text = format!(
+        "target:\n  endpoint: {}\n  assert: {{ tools: {{ forbid: [check_availability] }} }}\n",
+        agent.url()
+    );
+    let script =
+        format!("{IMPORTS}\nit('talks', () => {{ user.says('hi'); }}); it('is silent', () => {{}});");
+    let tested = Project::with(&text).file("a_test.ts", &script).test(&["a_test.ts"]);
+    assert_eq!(statuses(&tested), ["is silent passed", "talks failed"]);
+}
+
+#[test]
+fn the_user_may_say_all_that_a_turn_of_a_case_file_may() {
+    let agent =
+        FakeAgent::start(|request: &Request| Run::of(request).started().error("no rooms", Some("E1")));
+    let script = "it('a', () => { user.says({ user: 'hi', expectError: { code: /^E/ } }); });
+      it('b', () => { user.says('hi', { expectError: 'something else' }); });
+      it('c', () => { user.says('hi'); });";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    assert_eq!(statuses(&tested), ["a passed", "b failed", "c failed"]);
+    assert_eq!(tested.failure("c")["kind"], "agent_error");
+}
+
+#[test]
+fn secrets_stay_out_of_what_tests_say() {
+    let agent = echo_agent();
+    let text = format!(
+        "target:\n  endpoint: {}\n  headers: {{ Authorization: \"Bearer ${{ENV.API_KEY}}\" }}\n",
+        agent.url()
+    );
+    let script = format!(
+        "{IMPORTS}\nit('a', () => {{ console.log('hush-hush-42'); user.says('hush-hush-42'); expect('hush-hush-42').toBe('x'); }});"
+    );
+    let project = Project::with(&text).file("a_test.ts", &script);
+    let tested = project.test_in(&[("API_KEY", "hush-hush-42")], &["a_test.ts"]);
+    let told = tested.report["results"].to_string();
+    assert!(!told.contains("hush-hush-42"), "{told}");
+}
+
+#[test]
+fn init_writes_a_first_suite_that_runs() {
+    let agent = echo_agent();
+    let project = Project::empty();
+    let written = project.hotseat(&["init", "--typescript", "--endpoint", &agent.url()]);
+    assert_eq!(written.code, 0, "{written}");
+    let types = std::fs::read_to_string(project.workspace.path(".hotseat/hotseat.d.ts")).unwrap();
+    assert_eq!(types, hotseat::typescript::TYPES);
+    project.test(&[]).all_passed();
+    // What a person may have changed is left alone, and the types are brought up to date.
+    project.workspace.file("tests/first_test.ts", "// mine");
+    project.workspace.file(".hotseat/hotseat.d.ts", "// old");
+    assert_eq!(project.hotseat(&["init", "--typescript"]).code, 0);
+    assert_eq!(project.workspace.read("tests/first_test.ts"), "// mine");
+    assert_eq!(project.workspace.read(".hotseat/hotseat.d.ts"), types);
+}
+
+/// A folder of this repository, copied into a project.
+fn example(name: &str) -> Project {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let project = Project::empty();
+    let mut folders = vec![from.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            match path.is_dir() {
+                // What runs have left behind is no part of the example.
+                _ if name.starts_with('.') => {}
+                true => folders.push(path),
+                false => {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    project.workspace.file(path.strip_prefix(&from).unwrap().to_str().unwrap(), &text);
+                }
+            }
+        }
+    }
+    project
+}
+
+/// The test script of a document, word for word.
+const EXPENSE_TEST: &str = r#"
+export function TestExpenseResponse(t: TestingT, ctx: Context) {
+  const messages = [
+    { role: "user", content: "I want to submit an expense" },
+    { role: "assistant", content: "What type of expense?" },
+    { role: "user", content: "Travel, $500" },
+  ];
+
+  const response = Process("agents.expense.Stream", ctx, messages);
+
+  // Static assertion
+  t.assert.Contains(response.content, "confirm");
+
+  // Agent-driven assertion
+  t.assert.Agent(response.content, "workers.test.validator", {
+    metadata: {
+      criteria: "Response should ask for confirmation before creating expense",
+      conversation: messages,
+    },
+  });
+}
+"#;
+
+/// The hooks of the same document, word for word.
+const ENV_TEST: &str = r#"
+export function Before(ctx: Context, testCase: TestCase): BeforeResult {
+  // Prepare database
+  const userId = Process("models.user.Create", {
+    name: "Test User",
+    email: "test@example.com",
+  });
+
+  // Prepare knowledge base
+  Process("knowledge.expense.Index", {
+    documents: [{ title: "Policy", content: "Max expense $5000" }],
+  });
+
+  return {
+    data: { userId, testId: testCase.id },
+  };
+}
+
+export function After(
+  ctx: Context,
+  testCase: TestCase,
+  result: TestResult,
+  beforeData: any
+) {
+  // Clean up database
+  if (beforeData?.userId) {
+    Process("models.user.Delete", beforeData.userId);
+  }
+
+  // Clean up knowledge base
+  Process("knowledge.expense.Clear");
+}
+"#;
+
+#[test]
+fn the_scripts_of_the_document_run_as_they_stand() {
+    let hotseat = "
+agents:
+  expense: { type: embedded, agent: . }
+  workers.test.validator: { type: embedded, agent: validator }
+target: expense
+scripts:
+  processes:
+    models.user.Create: { cmd: [sh, -c, 'cat >> created.txt; echo 7'] }
+    models.user.Delete: { cmd: [sh, -c, 'cat >> deleted.txt'] }
+    knowledge.*: { cmd: [sh, -c, 'cat >> knowledge.txt'] }
+";
+    let validator = |passed: bool| {
+        format!(
+            "rules:\n  - when: {{ user: '(?s)ask for confirmation.*Please confirm' }}\n    reply: {{ json: {{ passed: {passed}, score: 1, reason: it asks }} }}\n  - use: always\n    reply: {{ json: {{ passed: false, reason: not asked as expected }} }}\n"
+        )
+    };
+    let project = example("expense")
+        .file("hotseat.yaml", hotseat)
+        .file("validator/agent.yaml", "name: Validator\n")
+        .file("validator/script.yaml", &validator(true))
+        .file("src/expense_test.ts", EXPENSE_TEST)
+        .file("src/env_test.ts", ENV_TEST)
+        .file(
+            "hooked.test.jsonl",
+            r#"{"id": "T001", "input": "Submit a $500 travel expense", "before": "env_test.Before", "after": "env_test.After", "assertions": [{"type": "contains", "value": "confirm"}]}"#,
+        );
+    let tested = project.test(&["src/expense_test.ts", "hooked.test.jsonl"]);
+    assert_eq!(statuses(&tested), ["T001 passed", "TestExpenseResponse passed"], "{}", tested.output);
+    let kinds: Vec<&Value> = tested.case("TestExpenseResponse")["assertions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| &check["type"])
+        .collect();
+    assert_eq!(kinds, ["Contains", "agent"]);
+    assert!(project.workspace.read("created.txt").contains("Test User"));
+    assert!(project.workspace.read("deleted.txt").contains("[7]"));
+    assert!(project.workspace.read("knowledge.txt").contains("knowledge.expense.Clear"));
+    // A judge that says no fails the test; one that is not there is no verdict.
+    let project = project.file("validator/script.yaml", &validator(false));
+    let tested = project.test(&["src/expense_test.ts"]);
+    assert_eq!(tested.failure("TestExpenseResponse")["kind"], "assertion", "{}", tested.output);
+    let project =
+        project.file("src/expense_test.ts", &EXPENSE_TEST.replace("workers.test.validator", "nobody"));
+    let tested = project.test(&["src/expense_test.ts"]);
+    assert_eq!(tested.failure("TestExpenseResponse")["kind"], "judge_error", "{}", tested.output);
+}
+
+#[test]
+fn the_three_examples_of_the_document_run_against_the_booking_agent() {
+    let project = example("booking");
+    let tested = project.test(&["booking_test.ts"]);
+    tested.all_passed();
+    let results = tested.report["results"].as_array().unwrap();
+    assert!(results.len() >= 4, "{}", tested.output);
+    let simulated = tested.case("Event Booking Agent > handles standard venue search");
+    assert_eq!(simulated["turns"].as_array().unwrap().last().unwrap()["input_source"], "simulated");
+    // A booking that is asserted and not made fails.
+    let text = project
+        .workspace
+        .read("booking_test.ts")
+        .replace("expect(agent).not.toCallTool(\"book_room\")", "expect(agent).toCallTool(\"book_room\")");
+    let tested = project.file("booking_test.ts", &text).test(&["booking_test.ts"]);
+    assert_eq!(tested.failure("Room Booking Agent > handles booking with modification")["kind"], "assertion");
+}
+
+/// A project whose agent echoes, with a judge and a simulated user that are scripts.
+fn helped(judge: &str, simulator: &str, script: &str) -> Project {
+    let agent = echo_agent();
+    let text = format!(
+        "target:\n  endpoint: {}\nconnectors:\n  judge: {{ type: scripted, script: judge.yaml }}\n  user: {{ type: scripted, script: user.yaml }}\njudge: connectors:judge\nsimulator: connectors:user\ncriteria:\n  of_project: A criterion of the project\n",
+        agent.url()
+    );
+    // The agent lives as long as the test.
+    std::mem::forget(agent);
+    Project::with(&text)
+        .file("judge.yaml", judge)
+        .file("user.yaml", simulator)
+        .file("a_test.ts", &format!("{IMPORTS}\n{script}"))
+}
+
+const JUDGE: &str = r#"
+name: judge
+use: always
+rules:
+  - when: { system: satisfies a criterion, user: '(?s)good.*"agent":"[^\n]*fine' }
+    reply: { json: { reasoning: it is fine, satisfied: true } }
+  - when: { system: satisfies a criterion, user: 'broken' }
+    reply: no JSON at all
+  - when: { system: satisfies a criterion }
+    reply: { json: { reasoning: it is not, satisfied: false } }
+  - when: { system: achieved a goal }
+    reply: { json: { reasoning: done, achieved: true } }
+  - when: { system: which topic, user: 'The conversation was in: (?<topic>\w+)' }
+    reply: { json: { reasoning: stays, topic: "{{ topic }}", confidence: low } }
+"#;
+
+/// Says "one", "two", "three", and then that it has what it wants.
+const USER: &str = r#"
+name: user
+use: always
+rules:
+  - when: { user: 'You said: three' }
+    reply: { json: { message: "", done: true, goal_progress: achieved, reason: all said } }
+  - when: { user: 'You said: two' }
+    reply: { json: { message: three, done: false, goal_progress: partial, reason: "" } }
+  - when: { user: 'You said: one' }
+    reply: { json: { message: two, done: false, goal_progress: partial, reason: "" } }
+  - reply: { json: { message: one, done: false, goal_progress: none, reason: "" } }
+"#;
+
+#[test]
+fn criteria_are_judged_by_the_judge_of_the_project() {
+    let script = "
+      criterion('good', 'is it good');
+      criterion('bad', 'is it bad');
+      criterion('broken', 'broken');
+      it('holds', () => { user.says('fine'); expect(agent).toSatisfy('good'); evaluate(agent).toSatisfy('good', 'bad', 'of_project'); });
+      it('fails', () => { user.says('fine'); expect(agent).toSatisfy('bad'); });
+      it('not', () => { user.says('fine'); expect(agent).not.toSatisfy('bad'); });
+      it('breaks', () => { user.says('fine'); expect(agent).toSatisfy('broken'); });
+      it('breaks softly', () => { user.says('fine'); evaluate(agent).toSatisfy('broken'); evaluate(agent).not.toSatisfy('broken'); });
+      it('names nothing', () => { user.says('fine'); expect(agent).toSatisfy('godo'); });
+      it('says it in words', () => { user.says('fine'); expect(agent).toSatisfy('the answer is good'); });
+      it('achieves', () => { user.says('fine'); expect(conversation).toHaveAchievedGoal('all'); });
+      it('states no goal', () => { user.says('fine'); expect(conversation).toHaveAchievedStatedGoal(); });
+    ";
+    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "achieves passed",
+            "breaks failed",
+            "breaks softly passed",
+            "fails failed",
+            "holds passed",
+            "names nothing failed",
+            "not passed",
+            "says it in words passed",
+            "states no goal failed",
+        ],
+        "{}",
+        tested.output
+    );
+    assert_eq!(tested.failure("fails")["kind"], "assertion");
+    assert_eq!(tested.failure("breaks")["kind"], "judge_error");
+    assert_eq!(tested.failure("names nothing")["fault"], "test");
+    assert!(tested.failure("names nothing").to_string().contains("godo"));
+    // A criterion that nobody can judge is no reason to pass.
+    let text = "target:\n  endpoint: http://127.0.0.1:9/\n";
+    let agent = echo_agent();
+    let script =
+        format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); expect(agent).toSatisfy('it is polite'); }});");
+    let project =
+        Project::with(&text.replace("http://127.0.0.1:9/", &agent.url())).file("a_test.ts", &script);
+    assert_eq!(project.test(&["a_test.ts"]).failure("a")["kind"], "judge_error");
+}
+
+#[test]
+fn a_simulated_user_goes_on_and_stops_when_it_is_told() {
+    let script = "
+      simulator({ role: 'somebody' });
+      it('to its end', () => { const end = user.simulate({ goal: 'say it all' }); expect(end.reason).toBe('goal_reached'); expect(conversation.turns.map((t) => t.userMessage.content)).toEqual(['one', 'two', 'three']); expect(conversation.lastUserMessage.source).toBe('simulator'); expect(conversation).toHaveAchievedStatedGoal(); });
+      it('until it is enough', () => { const end = user.simulate({ goal: 'say it all', stopWhen: (turn, conversation) => turn.userMessage.content === 'two' && conversation.turnCount === 2 }); expect(end.reason).toBe('stop_condition'); expect(conversation.turnCount).toBe(2); });
+      it('as long as it may', () => { const end = user.simulate({ goal: 'say it all', maxTurns: 1 }); expect(end.reason).toBe('max_turns'); user.says('and I'); expect(conversation.turnCount).toBe(2); });
+      it('breaks', () => { user.simulate({ goal: 'say it all', stopWhen: () => missing }); });
+      it('without a goal', () => { user.simulate({ role: 'x' }); });
+      it('with a mistake', () => { user.simulate({ goal: 'x', shoud: ['y'] }); });
+    ";
+    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "as long as it may passed",
+            "breaks failed",
+            "to its end passed",
+            "until it is enough passed",
+            "with a mistake failed",
+            "without a goal failed",
+        ],
+        "{}",
+        tested.output
+    );
+    assert_eq!(tested.failure("breaks")["kind"], "script_error");
+    assert!(tested.failure("breaks")["message"].as_str().unwrap().contains("missing is not defined"));
+    assert!(tested.failure("with a mistake")["message"].as_str().unwrap().contains("shoud"));
+}
+
+#[test]
+fn topics_are_followed_and_asserted_of() {
+    let script = "
+      topic('start', { characteristic: 'start' });
+      topic('middle', { triggers: [{ onUserMatch: /two/ }], expect: { 'is short': (turn) => turn.agentResponse.length < 20 } });
+      topic('end', { triggers: [{ onCondition: (turn) => turn.userMessage.content === 'three' }], evaluate: { match: /no such words/ } });
+      const graph = { start: 'middle', middle: 'end', end: null };
+      it('follows', () => {
+        expectConversationTo(graph);
+        user.says('one');
+        expect(agent).toBeInTopic('start');
+        user.says('two');
+        expect(agent).toBeInTopic('middle');
+        user.says('three');
+        expect(conversation.topicHistory).toEqual(['start', 'middle', 'end']);
+        expect(conversation.currentTopic).toBe('end');
+        expect(conversation.turnsInTopic('middle')).toBe(1);
+        expect(conversation.topicVisits[1].turns[0].number).toBe(2);
+        expect(conversation).toHaveReachedTopic('middle');
+        expect(agent).not.toBeInTopic('middle');
+      });
+      it('follows afterwards', () => { user.says('one'); user.says('two'); expectConversationTo(graph); expect(conversation.topicHistory).toEqual(['start', 'middle']); expect(conversation.turns[1].topic).toBe('middle'); });
+      it('simulates', () => { expectConversationTo(graph); user.simulate({ goal: 'x' }); expect(conversation.topicHistory).toEqual(['start', 'middle', 'end']); });
+      it('asserts', () => { expectConversationTo({ ...graph, middle: { next: 'end', triggers: [{ onUserMatch: /two/ }], expect: { 'is too short': (turn) => turn.agentResponse.length > 99 } } }); user.simulate({ goal: 'x' }); });
+      it('has no such topic', () => { expectConversationTo({ start: 'nowhere' }); });
+      it('asks for no such topic', () => { expectConversationTo(graph); user.says('one'); expect(agent).toBeInTopic('strat'); });
+      it('has no graph', () => { user.says('one'); expect(agent).not.toBeInTopic('start'); });
+    ";
+    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "asks for no such topic failed",
+            "asserts failed",
+            "follows afterwards passed",
+            "follows passed",
+            "has no graph failed",
+            "has no such topic failed",
+            "simulates passed",
+        ],
+        "{}",
+        tested.output
+    );
+    assert!(
+        tested.failure("asserts").to_string().contains("is too short"),
+        "{:#}",
+        tested.failure("asserts")
+    );
+    assert_eq!(tested.failure("asserts")["kind"], "assertion");
+    for (name, words) in [
+        ("has no such topic", "nowhere"),
+        ("asks for no such topic", "strat"),
+        ("has no graph", "no `graph`"),
+    ] {
+        assert!(tested.failure(name).to_string().contains(words), "{name}: {:#}", tested.failure(name));
+        assert_eq!(tested.failure(name)["fault"], "test");
+    }
+}
+
+#[test]
+fn scripts_do_only_what_the_project_grants() {
+    let script = "it('a', () => { files.read('hotseat.yaml'); });
+      it('b', () => { fetch('http://127.0.0.1:9/'); });
+      it('c', () => { Process('models.user.Create', {}); });
+      it('d', () => { process.env.HOME; });";
+    let tested = came_to(script);
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(tested.failure(name)["kind"], "script_error", "{name}");
+    }
+}

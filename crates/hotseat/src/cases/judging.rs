@@ -1,0 +1,24 @@
+//! Who judges and how, as people write it.
+
+use super::assertion::reference;
+use super::limits::timeout;
+use super::shape::JUDGE;
+use crate::checks::Judging;
+use hotseat_document::{Diagnostics, View};
+
+/// Reads `judge`: who, or a mapping that says more. Where nothing is written nothing is said.
+pub fn judging(view: Option<View<'_>>, mistakes: &mut Diagnostics) -> Judging {
+    let Some(view) = view else { return Judging::default() };
+    let Some(map) = view.map(&JUDGE) else {
+        return Judging { judge: reference(view, mistakes), ..Judging::default() };
+    };
+    let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
+    Judging {
+        judge: map.get("use").and_then(|view| reference(view, mistakes)),
+        connector: map.text("connector").map(str::to_string),
+        retries: whole("retries"),
+        votes: whole("votes"),
+        timeout: timeout(&map, mistakes),
+        evidence: whole("evidence"),
+    }
+}

@@ -1,0 +1,90 @@
+//! What programs say while their conversation goes on: it comes as JSON, and is read by the shapes of case files.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::block::Block;
+use super::brief::Brief;
+use super::case::{Turn, turn};
+use super::shape::{OWN_ASSERT_KIND, TURN};
+use super::topic_shape::{SHARED, SIMULATE, USER};
+use super::topics::{Topic, Topics, graph, topics};
+use crate::checks::Check;
+use hotseat_document::{Diagnostics, Kind, Map, Place, Source, View, check, json};
+
+/// Reads a turn that is not written in a file, but comes as JSON. Beside what it says itself, that is asserted which is
+/// of turns that are not written.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn turn_in(value: &Value, unwritten: &Turn, place: Place) -> Result<Turn, String> {
+    read_in(value, &Kind::Shape(&TURN), |view, mistakes| {
+        let map = view.map(&TURN)?;
+        let read = turn(&map, &Block::default(), unwritten.options.as_ref(), mistakes);
+        let checks = unwritten.checks.iter().cloned().chain(read.checks).collect();
+        Some(Turn { checks, place, ..read })
+    })
+}
+
+/// Reads what is asserted where it is not written in a file, but comes as JSON.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn assertions_in(value: &Value) -> Result<Vec<Check>, String> {
+    read_in(value, &OWN_ASSERT_KIND, |view, mistakes| Some(Block::read(Some(view), mistakes).checks()))
+}
+
+/// Reads something of this kind that comes as JSON.
+fn read_in<T>(
+    value: &Value,
+    kind: &Kind,
+    read: impl FnOnce(View<'_>, &mut Diagnostics) -> Option<T>,
+) -> Result<T, String> {
+    let source = Source::new("the test", value.to_string(), 1);
+    let in_words = |mistakes: Diagnostics| {
+        let words = mistakes.into_iter().map(|mistake| match mistake.help {
+            Some(help) => format!("{} ({help})", mistake.message),
+            None => mistake.message,
+        });
+        words.collect::<Vec<_>>().join("; ")
+    };
+    let node = json::parse(&source).map_err(in_words)?;
+    let mut mistakes = Diagnostics::new();
+    check(&node, kind, &source, &mut mistakes);
+    if !mistakes.is_empty() {
+        return Err(in_words(mistakes));
+    }
+    match read(View::new(&node, &source), &mut mistakes) {
+        Some(read) if mistakes.is_empty() => Ok(read),
+        _ => Err(in_words(mistakes)),
+    }
+}
+
+/// Reads topics and a graph of them, on top of topics that are there already: `{topics, graph}`.
+///
+/// # Errors
+/// What is wrong with them, in words.
+pub fn topics_in(value: &Value, above: &[Arc<Topic>], place: Place) -> Result<Topics, String> {
+    read_in(value, &Kind::Shape(&SHARED), |view, mistakes| {
+        let map = Map::of(view.node, view.source, &SHARED)?;
+        let known = topics(map.get("topics"), above, mistakes);
+        let topics = graph(map.get("graph")?, &known, mistakes)?;
+        Some(Topics { place, ..topics })
+    })
+}
+
+/// Reads what a simulated user is told: on top of what is said `above`, what groups say, the outermost first, and what is
+/// its own.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn brief_in(own: &Value, groups: &[Value], above: &Brief) -> Result<Brief, String> {
+    let mut brief = above.clone();
+    for group in groups {
+        brief = read_in(group, &Kind::Shape(&USER), |view, mistakes| {
+            Some(Brief::read_shared(Some(view), &brief, mistakes))
+        })?;
+    }
+    read_in(own, &Kind::Shape(&SIMULATE), |view, mistakes| Brief::read_own(view, &brief, mistakes))
+}

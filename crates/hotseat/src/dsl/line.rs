@@ -1,0 +1,150 @@
+//! The line between an example, which runs on a thread of its own, and the session that it drives.
+
+use std::cell::RefCell;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hotseat_trace as trace;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::matcher::Assertion;
+use super::panics::CaseEnded;
+use super::place::At;
+use super::simulator::{Brief, Simulated};
+use super::topics::Graph;
+use super::tree::Example;
+use super::views::Evaluation;
+use crate::checks::Strength;
+
+/// What an example asks of its session.
+pub(super) enum Order {
+    /// The user says something.
+    Say { said: Said, reply: Reply<()> },
+    /// A simulated user speaks.
+    Simulate { brief: Box<Brief>, at: At, reply: Reply<Simulated> },
+    /// The conversation goes through these topics.
+    Graph { graph: Graph, at: At, reply: std::sync::mpsc::Sender<Result<(), Over>> },
+    /// Something is asserted.
+    Check { asserted: Asserted, reply: Reply<bool> },
+    /// The example is left out from here on.
+    Skip(String),
+    /// The test is wrong.
+    Wrong { words: String, at: At },
+    /// A line for whoever wants to know what the test said.
+    Log(String),
+}
+
+/// Where the answer to an order goes.
+pub(super) type Reply<T> = oneshot::Sender<Result<T, Over>>;
+
+/// The case has ended; there is nothing more to ask of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Over;
+
+/// What the user says.
+pub(super) struct Said {
+    pub text: String,
+    pub options: Option<Value>,
+    pub within: Option<Duration>,
+    pub at: At,
+}
+
+/// Something that is asserted, and what of the conversation it is about.
+pub(super) struct Asserted {
+    pub assertion: Assertion,
+    pub strength: Strength,
+    pub message: Option<String>,
+    pub at: At,
+}
+
+/// An example's end of the line.
+#[derive(Clone)]
+pub(super) struct Line {
+    orders: mpsc::UnboundedSender<Order>,
+    seen: Arc<Mutex<Seen>>,
+    pub example: Arc<Example>,
+}
+
+/// What of the session an example can see.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    pub conversation: Arc<trace::Conversation>,
+    pub evaluations: Arc<Vec<Evaluation>>,
+    /// Whether the case has ended.
+    pub over: bool,
+}
+
+thread_local! {
+    /// The example that this thread runs.
+    static CURRENT: RefCell<Option<Line>> = const { RefCell::new(None) };
+}
+
+impl Line {
+    pub(super) fn new(
+        orders: mpsc::UnboundedSender<Order>,
+        seen: Arc<Mutex<Seen>>,
+        example: Arc<Example>,
+    ) -> Line {
+        Line { orders, seen, example }
+    }
+
+    /// From now on this thread runs the example of this line.
+    pub(super) fn enter(&self) {
+        CURRENT.with(|current| *current.borrow_mut() = Some(self.clone()));
+    }
+
+    /// The line of the example that this thread runs.
+    #[track_caller]
+    pub(super) fn current() -> Line {
+        let current = CURRENT.with(|current| current.borrow().clone());
+        current.expect(
+            "`expect!` and `evaluate!` belong into an example: on another thread nobody records what they find",
+        )
+    }
+
+    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for something that nobody waits for.
+    pub(super) fn tell(&self, order: Order) {
+        // Where nobody listens any more, the case has ended.
+        let _ = self.orders.send(order);
+    }
+
+    /// Asks the session for something, and ends the example where the case ends by it or has ended before.
+    pub(super) async fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> T {
+        let (reply, answer) = oneshot::channel();
+        self.tell(order(reply));
+        match answer.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(Over)) | Err(_) => end(),
+        }
+    }
+
+    /// The same for who cannot wait.
+    pub(super) fn ask_now<T>(
+        &self,
+        order: impl FnOnce(std::sync::mpsc::Sender<Result<T, Over>>) -> Order,
+    ) -> T {
+        let (reply, answer) = std::sync::mpsc::channel();
+        self.tell(order(reply));
+        match answer.recv() {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(Over)) | Err(_) => end(),
+        }
+    }
+
+    /// The test is wrong: its case fails, and it ends here.
+    pub(super) fn wrong(&self, words: impl Into<String>, at: At) -> ! {
+        self.tell(Order::Wrong { words: words.into(), at });
+        end()
+    }
+}
+
+/// Leaves the example. What was recorded says what it came to; nobody who catches this can change that.
+pub(super) fn end() -> ! {
+    resume_unwind(Box::new(CaseEnded))
+}

@@ -1,0 +1,499 @@
+//! Matchers of plain values: ordinary comparisons that are recorded.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::{Assertion, Matcher, shown};
+use crate::checks::Pattern;
+
+/// Equal to a value.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, eq};
+///
+/// assert_eq!(eq(4).assertion(&4).holds(), Some(true));
+/// assert_eq!(eq(["a", "b"]).assertion(&vec!["a".to_string()]).holds(), Some(false));
+/// ```
+pub fn eq<U>(wanted: U) -> Equal<U> {
+    Equal { wanted, same: true }
+}
+
+/// Not equal to a value.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, ne};
+///
+/// assert_eq!(ne(4).assertion(&5).holds(), Some(true));
+/// ```
+pub fn ne<U>(other: U) -> Equal<U> {
+    Equal { wanted: other, same: false }
+}
+
+/// See [`eq`] and [`ne`].
+#[derive(Debug, Clone)]
+pub struct Equal<U> {
+    wanted: U,
+    same: bool,
+}
+
+impl<T: PartialEq<U> + Debug + ?Sized, U: Debug> Matcher<T> for Equal<U> {
+    fn assertion(&self, found: &T) -> Assertion {
+        let (word, is_equal) = (if self.same { "" } else { "anything but " }, *found == self.wanted);
+        Assertion::new(format!("{word}{}", shown(&self.wanted)), is_equal == self.same, shown(found))
+    }
+}
+
+/// How a value compares with another one; see [`ge`], [`gt`], [`le`] and [`lt`].
+#[derive(Debug, Clone)]
+pub struct Compare<U> {
+    pub(super) relation: Relation,
+    pub(super) than: U,
+}
+
+/// A relation between two values.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Relation {
+    Greater,
+    AtLeast,
+    Less,
+    AtMost,
+}
+
+impl Relation {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Relation::Greater => "more than",
+            Relation::AtLeast => "at least",
+            Relation::Less => "less than",
+            Relation::AtMost => "at most",
+        }
+    }
+
+    pub(super) fn holds<T: PartialOrd<U>, U>(self, value: &T, than: &U) -> bool {
+        match self {
+            Relation::Greater => value > than,
+            Relation::AtLeast => value >= than,
+            Relation::Less => value < than,
+            Relation::AtMost => value <= than,
+        }
+    }
+}
+
+impl<T: PartialOrd<U> + Debug, U: Debug> Matcher<T> for Compare<U> {
+    fn assertion(&self, found: &T) -> Assertion {
+        let expected = format!("{} {}", self.relation.words(), shown(&self.than));
+        Assertion::new(expected, self.relation.holds(found, &self.than), shown(found))
+    }
+}
+
+/// At least so much. Also for arguments of tools.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, ge};
+///
+/// assert_eq!(ge(3).assertion(&3).holds(), Some(true));
+/// ```
+pub fn ge<U>(than: U) -> Compare<U> {
+    Compare { relation: Relation::AtLeast, than }
+}
+
+/// More than that. Also for arguments of tools.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, gt};
+///
+/// assert_eq!(gt(3).assertion(&3).holds(), Some(false));
+/// ```
+pub fn gt<U>(than: U) -> Compare<U> {
+    Compare { relation: Relation::Greater, than }
+}
+
+/// At most so much. Also for arguments of tools.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, le};
+///
+/// assert_eq!(le(500).assertion(&"short".len()).holds(), Some(true));
+/// ```
+pub fn le<U>(than: U) -> Compare<U> {
+    Compare { relation: Relation::AtMost, than }
+}
+
+/// Less than that. Also for arguments of tools.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, lt};
+///
+/// assert_eq!(lt(0.5).assertion(&0.1).holds(), Some(true));
+/// ```
+pub fn lt<U>(than: U) -> Compare<U> {
+    Compare { relation: Relation::Less, than }
+}
+
+/// One of several values.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, one_of};
+///
+/// assert_eq!(one_of(["open", "closed"]).assertion(&"open").holds(), Some(true));
+/// ```
+pub fn one_of<U>(values: impl IntoIterator<Item = U>) -> OneOf<U> {
+    OneOf { values: values.into_iter().collect() }
+}
+
+/// See [`one_of`].
+#[derive(Debug, Clone)]
+pub struct OneOf<U> {
+    values: Vec<U>,
+}
+
+impl<U> OneOf<U> {
+    pub(super) fn into_values(self) -> Vec<U> {
+        self.values
+    }
+}
+
+impl<T: PartialEq<U> + Debug, U: Debug> Matcher<T> for OneOf<U> {
+    fn assertion(&self, found: &T) -> Assertion {
+        let holds = self.values.iter().any(|value| found == value);
+        Assertion::new(format!("one of {}", shown(&self.values)), holds, shown(found))
+    }
+}
+
+/// What is looked for in a text or a list: one thing, or several.
+pub trait Sought {
+    /// What one of them is.
+    type Item;
+
+    /// All of them.
+    fn all(self) -> Vec<Self::Item>;
+}
+
+impl<U> Sought for Vec<U> {
+    type Item = U;
+
+    fn all(self) -> Vec<U> {
+        self
+    }
+}
+
+impl<U, const N: usize> Sought for [U; N] {
+    type Item = U;
+
+    fn all(self) -> Vec<U> {
+        self.into()
+    }
+}
+
+macro_rules! sought {
+    ($($one:ty),*) => {
+        $(impl Sought for $one {
+            type Item = $one;
+
+            fn all(self) -> Vec<$one> {
+                vec![self]
+            }
+        })*
+    };
+}
+
+sought!(&'static str, String, bool, i32, i64, u32, u64, usize, f64, serde_json::Value);
+
+/// See [`contains`] and [`contains_any`].
+#[derive(Debug, Clone)]
+pub struct Contains<U> {
+    pub(super) sought: Vec<U>,
+    pub(super) all: bool,
+}
+
+/// A text that contains another one, or a list that has an entry; of several all are there.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, contains};
+///
+/// assert_eq!(contains("Room").assertion("Blue Room").holds(), Some(true));
+/// assert_eq!(contains(["search", "book"]).assertion(&vec!["search", "pay", "book"]).holds(), Some(true));
+/// ```
+pub fn contains<W: Sought>(sought: W) -> Contains<W::Item> {
+    Contains { sought: sought.all(), all: true }
+}
+
+/// A text or list that contains one of several.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, contains_any};
+///
+/// assert_eq!(contains_any(["2 pm", "14:00"]).assertion("at 14:00").holds(), Some(true));
+/// ```
+pub fn contains_any<W: Sought>(sought: W) -> Contains<W::Item> {
+    Contains { sought: sought.all(), all: false }
+}
+
+impl<U: Debug> Contains<U> {
+    pub(super) fn expected(&self) -> String {
+        let words: Vec<String> = self.sought.iter().map(|sought| shown(sought)).collect();
+        let how = if words.len() > 1 && !self.all { "something of " } else { "" };
+        format!("{how}{}", words.join(", "))
+    }
+
+    /// What is decided where `has` says what is there.
+    fn decide(&self, has: impl Fn(&U) -> bool, found: String) -> Assertion {
+        if self.sought.is_empty() {
+            return Assertion::wrong("`contains` looks for nothing: name what is to be there");
+        }
+        let expected = format!("something that contains {}", self.expected());
+        Assertion::new(expected, self.fits(has), found)
+    }
+
+    pub(super) fn fits(&self, has: impl Fn(&U) -> bool) -> bool {
+        match self.all {
+            true => self.sought.iter().all(has),
+            false => self.sought.iter().any(has),
+        }
+    }
+}
+
+macro_rules! texts {
+    ($($text:ty),*) => {
+        $(
+            impl<U: AsRef<str> + Debug> Matcher<$text> for Contains<U> {
+                fn assertion(&self, text: &$text) -> Assertion {
+                    let text: &str = text;
+                    self.decide(|sought| text.contains(sought.as_ref()), shown(text))
+                }
+            }
+
+            impl Matcher<$text> for Matches {
+                fn assertion(&self, text: &$text) -> Assertion {
+                    self.decide(text)
+                }
+            }
+
+            impl Matcher<$text> for StartsOrEnds {
+                fn assertion(&self, text: &$text) -> Assertion {
+                    self.decide(text)
+                }
+            }
+
+            impl Matcher<$text> for Empty {
+                fn assertion(&self, text: &$text) -> Assertion {
+                    let text: &str = text;
+                    Assertion::new("nothing", text.is_empty(), shown(text))
+                }
+            }
+
+            impl<M: Matcher<usize>> Matcher<$text> for Len<M> {
+                fn assertion(&self, text: &$text) -> Assertion {
+                    self.decide(text.chars().count())
+                }
+            }
+        )*
+    };
+}
+
+texts!(str, &str, String, &String, Cow<'_, str>, Arc<str>);
+
+macro_rules! lists {
+    ($([$($generic:tt)*] $list:ty),* $(,)?) => {
+        $(
+            impl<T: PartialEq<U> + Debug, U: Debug, $($generic)*> Matcher<$list> for Contains<U> {
+                fn assertion(&self, list: &$list) -> Assertion {
+                    self.decide(|sought| list.iter().any(|entry| entry == sought), shown(&list[..]))
+                }
+            }
+
+            impl<T: Debug, $($generic)*> Matcher<$list> for Empty {
+                fn assertion(&self, list: &$list) -> Assertion {
+                    Assertion::new("nothing", list.is_empty(), shown(&list[..]))
+                }
+            }
+
+            impl<T, M: Matcher<usize>, $($generic)*> Matcher<$list> for Len<M> {
+                fn assertion(&self, list: &$list) -> Assertion {
+                    self.decide(list.len())
+                }
+            }
+        )*
+    };
+}
+
+lists!([] Vec<T>, [] [T], [] &[T], [] &Vec<T>, [const N: usize] [T; N]);
+
+/// See [`starts_with`] and [`ends_with`].
+#[derive(Debug, Clone)]
+pub struct StartsOrEnds {
+    part: String,
+    at_start: bool,
+}
+
+/// A text that begins with another one.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, starts_with};
+///
+/// assert_eq!(starts_with("Blue").assertion("Blue Room").holds(), Some(true));
+/// ```
+pub fn starts_with(part: impl Into<String>) -> StartsOrEnds {
+    StartsOrEnds { part: part.into(), at_start: true }
+}
+
+/// A text that ends with another one.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, ends_with};
+///
+/// assert_eq!(ends_with("?").assertion("Which room?").holds(), Some(true));
+/// ```
+pub fn ends_with(part: impl Into<String>) -> StartsOrEnds {
+    StartsOrEnds { part: part.into(), at_start: false }
+}
+
+impl StartsOrEnds {
+    fn decide(&self, text: &str) -> Assertion {
+        let (word, holds) = match self.at_start {
+            true => ("begins", text.starts_with(&self.part)),
+            false => ("ends", text.ends_with(&self.part)),
+        };
+        Assertion::new(format!("something that {word} with {}", shown(&self.part)), holds, shown(text))
+    }
+}
+
+/// A text or list in which there is nothing.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, is_empty, not};
+///
+/// assert_eq!(not(is_empty()).assertion("Hi").holds(), Some(true));
+/// ```
+pub fn is_empty() -> Empty {
+    Empty
+}
+
+/// See [`is_empty`].
+#[derive(Debug, Clone, Copy)]
+pub struct Empty;
+
+/// A text of so many characters, or a list of so many entries.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, ge, len};
+///
+/// assert_eq!(len(ge(2)).assertion(&["a", "b", "c"]).holds(), Some(true));
+/// ```
+pub fn len<M>(number: M) -> Len<M> {
+    Len(number)
+}
+
+/// See [`len`].
+#[derive(Debug, Clone)]
+pub struct Len<M>(M);
+
+impl<M: Matcher<usize>> Len<M> {
+    fn decide(&self, length: usize) -> Assertion {
+        use super::Form;
+        let mut assertion = self.0.assertion(&length);
+        if let Form::Known { expected, .. } = &mut assertion.form {
+            *expected = format!("a length of {expected}");
+        }
+        assertion
+    }
+}
+
+/// Regular expressions: one, or several.
+pub trait Patterns {
+    /// As they are written.
+    fn written(self) -> Vec<String>;
+}
+
+impl Patterns for &str {
+    fn written(self) -> Vec<String> {
+        vec![self.to_string()]
+    }
+}
+
+impl Patterns for String {
+    fn written(self) -> Vec<String> {
+        vec![self]
+    }
+}
+
+impl<P: Into<String>> Patterns for Vec<P> {
+    fn written(self) -> Vec<String> {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
+impl<P: Into<String>, const N: usize> Patterns for [P; N] {
+    fn written(self) -> Vec<String> {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
+/// See [`matches()`] and [`matches_any`].
+#[derive(Debug, Clone)]
+pub struct Matches {
+    pub(super) patterns: Result<Vec<Pattern>, String>,
+    pub(super) written: Vec<String>,
+    pub(super) all: bool,
+}
+
+/// A text that a regular expression fits somewhere; of several all fit. Also for the answer of the agent and for
+/// arguments of tools.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, matches};
+///
+/// assert_eq!(matches(r"(?i)3[:\s]?00\s*pm|15[:\s]?00").assertion("at 3:00 PM").holds(), Some(true));
+/// assert_eq!(matches(["blue", "room"]).assertion("the blue one").holds(), Some(false));
+/// ```
+pub fn matches(patterns: impl Patterns) -> Matches {
+    Matches::new(patterns.written(), true)
+}
+
+/// A text that one of several regular expressions fits.
+///
+/// ```
+/// use hotseat::dsl::{Matcher, matches_any};
+///
+/// assert_eq!(matches_any([r"2:00\s*pm", "14:00"]).assertion("at 14:00").holds(), Some(true));
+/// ```
+pub fn matches_any(patterns: impl Patterns) -> Matches {
+    Matches::new(patterns.written(), false)
+}
+
+impl Matches {
+    fn new(written: Vec<String>, all: bool) -> Matches {
+        let compile = |written: &String| {
+            Pattern::compile(written)
+                .map_err(|words| format!("the pattern {written:?} does not compile: {words}"))
+        };
+        let patterns = match written.is_empty() {
+            true => Err("`matches` has no pattern, and asserts nothing".to_string()),
+            false => written.iter().map(compile).collect(),
+        };
+        Matches { patterns, written, all }
+    }
+
+    pub(super) fn expected(patterns: &[Pattern], all: bool) -> String {
+        let words: Vec<String> = patterns.iter().map(Pattern::to_string).collect();
+        words.join(if all { " and " } else { " or " })
+    }
+
+    pub(super) fn fits(patterns: &[Pattern], all: bool, text: &str) -> bool {
+        match all {
+            true => patterns.iter().all(|pattern| pattern.fits(text)),
+            false => patterns.iter().any(|pattern| pattern.fits(text)),
+        }
+    }
+
+    fn decide(&self, text: &str) -> Assertion {
+        match &self.patterns {
+            Err(words) => Assertion::wrong(words.clone()),
+            Ok(patterns) => {
+                let expected = format!("something that fits {}", Matches::expected(patterns, self.all));
+                Assertion::new(expected, Matches::fits(patterns, self.all, text), shown(text))
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What an example asks for is done: on its session, and in the words that the session knows.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hotseat_document::{Diagnostics, Place};
+use hotseat_trace::{Failure, FailureKind};
+
+use super::line::{Asserted, Order, Over, Said, Seen};
+use super::matcher::Form;
+use super::place::At;
+use super::simulator::{Brief, Simulated, took};
+use super::topics::{Graph, by_code};
+use super::tree::Example;
+use super::views::Evaluation;
+use crate::cases::{Options, Turn, typed_assertions};
+use crate::checks::{Check, CheckKind, Compared, Native};
+use crate::session::{Ended, Part, Session, Simulation};
+
+/// A session, the example that drives it, and what that can see of it.
+pub(super) struct Doing<'h, 's> {
+    pub session: &'h mut Session<'s>,
+    pub example: Arc<Example>,
+    pub seen: &'h Mutex<Seen>,
+    /// The goal that the simulated user was given last.
+    pub goal: Option<String>,
+}
+
+impl Doing<'_, '_> {
+    /// Does what an example asks for, and lets it see what came of it. An example that has ended does not wait any more.
+    pub async fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Say { said, reply } => {
+                let said = self.say(said).await;
+                self.show(true);
+                let _ = reply.send(said.map_err(|_| Over));
+            }
+            Order::Simulate { brief, at, reply } => {
+                let simulated = self.simulate(&brief, at).await;
+                self.show(true);
+                let _ = reply.send(simulated.map_err(|_| Over));
+            }
+            Order::Graph { graph, at, reply } => {
+                let declared = self.declare(&graph, at).await;
+                self.show(true);
+                let _ = reply.send(declared.map_err(|_| Over));
+            }
+            Order::Check { asserted, reply } => {
+                let decided = self.decide(asserted).await;
+                self.show(false);
+                let _ = reply.send(decided.map_err(|_| Over));
+            }
+            Order::Skip(reason) => {
+                self.session.skip(reason);
+                self.show(false);
+            }
+            Order::Wrong { words, at } => {
+                self.wrong(&words, at);
+                self.show(false);
+            }
+            Order::Log(line) => self.session.log(line),
+        }
+    }
+
+    /// The test is wrong.
+    fn wrong(&mut self, words: &str, at: At) -> Ended {
+        self.session.fail(test_error(format!("{words} ({at})")))
+    }
+
+    /// What the example can see; the conversation only where something was said, for a copy is made of it.
+    fn show(&self, said: bool) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.over = self.session.goes_on().is_err();
+        if said {
+            seen.conversation = Arc::new(self.session.conversation().clone());
+        }
+        let known = seen.evaluations.len();
+        if self.session.checks().len() > known {
+            let new = self.session.checks()[known..].iter().map(Evaluation::of);
+            Arc::make_mut(&mut seen.evaluations).extend(new);
+        }
+    }
+
+    async fn say(&mut self, said: Said) -> Result<(), Ended> {
+        let Said { text, options, within, at } = said;
+        let place = at.place();
+        if options.is_some() && !self.session.carries().options {
+            return Err(self.wrong("`with_options`: an agent of this kind is told no options", at));
+        }
+        let options = options.map(|value| Options { value, place: place.clone(), connector: None });
+        let unwritten = self.session.case().unwritten.clone();
+        let turn = Turn {
+            content: vec![Part::Text(text)],
+            options: options.or(unwritten.options.clone()),
+            place,
+            timeout: within.or(unwritten.timeout),
+            ..unwritten
+        };
+        self.session.say(turn).await
+    }
+
+    async fn simulate(&mut self, brief: &Brief, at: At) -> Result<Simulated, Ended> {
+        let told = brief.told(&self.example.simulators, at);
+        let mut told = told.map_err(|words| self.wrong(&words, at))?;
+        if let Some(template) = &mut told.template {
+            let read = template.load(std::slice::from_ref(&self.example.folder));
+            read.map_err(|words| self.wrong(&words, at))?;
+        }
+        self.goal.clone_from(&told.goal);
+        let first = self.session.conversation().turns.len();
+        let simulation = Simulation { max_turns: told.max_turns, brief: Some(Arc::new(told)) };
+        let stopped = self.session.simulate(simulation).await?;
+        let turns = &self.session.conversation().turns[first..];
+        Ok(Simulated {
+            reason: stopped.reason,
+            goal_progress: stopped.goal_progress.as_deref().map(str::to_string),
+            detail: stopped.detail,
+            turns: turns.len(),
+            took: took(turns),
+        })
+    }
+
+    async fn declare(&mut self, graph: &Graph, at: At) -> Result<(), Ended> {
+        let vocabulary = self.session.case().vocabulary.clone();
+        match graph.declared(&self.example, &vocabulary, at) {
+            Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
+            Err(wrong) => {
+                let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));
+                let first = words.next().unwrap_or_default();
+                let rest = words.collect::<Vec<_>>().join("\n");
+                Err(self.session.fail(test_error(first).with_detail(rest)))
+            }
+        }
+    }
+
+    /// Has something decided; whether it holds.
+    async fn decide(&mut self, asserted: Asserted) -> Result<bool, Ended> {
+        let Asserted { assertion, strength, message, at } = asserted;
+        let place = at.place();
+        let found = checks(assertion.form, assertion.negated, &place, &self.example, self.goal.as_deref());
+        let checks = found.map_err(|words| self.wrong(&words, at))?;
+        if assertion.negated && checks.len() > 1 {
+            let words =
+                "`not` of several: it is not plain whether none may hold or not all; negate each of them";
+            return Err(self.wrong(words, at));
+        }
+        let vocabulary = self.session.case().vocabulary.clone();
+        let mut holds = true;
+        for check in checks {
+            let (place, message) = (place.clone(), message.clone().or(check.message.clone()));
+            let mut check = Check { place, strength, message, ..check };
+            // What is not there is a mistake of the test, whether it decides or is only measured.
+            if let Err(wrong) = vocabulary.fill_in(&mut check) {
+                return Err(self.wrong(&in_words([wrong]), at));
+            }
+            holds &= self.session.decide(check, assertion.subject).await?.verdict.passed;
+        }
+        Ok(holds)
+    }
+}
+
+/// The checks that an assertion amounts to, in an example whose simulated user was given this goal.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(super) fn checks(
+    form: Form,
+    negated: bool,
+    place: &Place,
+    example: &Example,
+    goal: Option<&str>,
+) -> Result<Vec<Check>, String> {
+    let one = |kind| vec![Check { negated, ..Check::new(kind, place.clone()) }];
+    let written = |mut value: serde_json::Value| {
+        if negated {
+            value["negate"] = true.into();
+        }
+        if let (Some("goal"), None, Some(goal)) = (value["type"].as_str(), value.get("goal"), goal) {
+            value["goal"] = goal.into();
+        }
+        typed_assertions(value).map_err(|found: Diagnostics| in_words(found))
+    };
+    match form {
+        Form::Known { expected, holds, actual } => {
+            Ok(one(CheckKind::Compared(Compared { expected, actual, holds: Ok(holds) })))
+        }
+        Form::Unknown { expected, why } => {
+            Ok(one(CheckKind::Native(Native::new(expected, move |_| (None, why.clone())))))
+        }
+        Form::Native(native) => Ok(one(CheckKind::Native(native))),
+        Form::Wrong(words) => Err(words),
+        Form::Written(value) => written(value),
+        Form::Satisfy(criteria) => {
+            let mut all = Vec::new();
+            for name in criteria {
+                let by_code = example.criteria.get(&name).and_then(by_code);
+                all.extend(match by_code {
+                    Some(native) => {
+                        let named = |check| Check { criterion: Some(name.as_str().into()), ..check };
+                        one(CheckKind::Native(native)).into_iter().map(named).collect()
+                    }
+                    None => written(serde_json::json!({"type": "satisfy", "criteria": name}))?,
+                });
+            }
+            Ok(all)
+        }
+    }
+}
+
+fn in_words(found: impl IntoIterator<Item = hotseat_document::Diagnostic>) -> String {
+    let words = found.into_iter().map(|mistake| match mistake.help {
+        Some(help) => format!("{}: {help}", mistake.message),
+        None => mistake.message,
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+pub(super) fn test_error(message: String) -> Failure {
+    Failure::new(FailureKind::TestError, message)
+}

@@ -1,0 +1,152 @@
+// One case: why it came to what it came to, its attempts, and everything that is known of them.
+
+async function casePage(row, source, route, moves) {
+  const { result, attempts } = await source.caseOf(row.index);
+  const held = result.run_details || result.attempts || [result];
+  const number = (one) => one.run || one.attempt || 1;
+  const traceOf = (one) => attempts.find((known) => known.number === number(one)) || attempts[0];
+  const eventsOf = (one) => traceOf(one)?.events || [];
+  const told = attempts.find((known) => known.telling)?.number || number(held[0]);
+  const chosen = held.find((one) => number(one) === Number(route.get('attempt'))) || held.find((one) => number(one) === told) || held[0];
+  const beside = route.get('attempt') === 'all' && held.length > 1;
+
+  const tabs = held.length > 1 && h('nav.tabs', { 'aria-label': 'Attempts' },
+    held.map((one) => h('a.tab', {
+      href: moves.link(row, { attempt: number(one) }), 'aria-current': !beside && one === chosen ? 'true' : null,
+    }, mark(one.status), ` ${result.run_details ? 'Run' : 'Attempt'} ${number(one)}`, h('span.facts', {}, duration(one.duration_ms)))),
+    h('a.tab', { href: moves.link(row, { attempt: 'all' }), 'aria-current': beside ? 'true' : null }, 'Side by side'));
+
+  const body = beside
+    ? h('div.columns', {}, held.map((one) => h('div.column', {},
+      h('h2', {}, mark(one.status), ` ${result.run_details ? 'Run' : 'Attempt'} ${number(one)}`),
+      one.failure && failure(one.failure), attempt(one, eventsOf(one), false, traceOf(one)?.topics))))
+    : [timeline(turnsOf(chosen, eventsOf(chosen))), attempt(chosen, eventsOf(chosen), true, traceOf(chosen)?.topics)];
+
+  const shown = beside ? result : { ...result, failure: held.length > 1 ? chosen.failure : result.failure };
+  return h('article.case', {},
+    caseHead(row, result, moves),
+    held.length > 1 && result.failure && h('p.overall', {}, words(result.error || result.failure.message, 'span.words')),
+    tabs,
+    !beside && shown.failure && failure(shown.failure),
+    !beside && chosen.skip_reason && h('p.skip-reason', {}, mark('skipped'), ` Skipped: ${chosen.skip_reason}`),
+    body,
+    !beside && rawEvents(eventsOf(chosen), traceOf(chosen)?.left_out));
+}
+
+function turnsOf(one, events) {
+  const turns = read(events);
+  return turns.length ? turns : fromResult(one);
+}
+
+function caseHead(row, result, moves) {
+  const facts = [
+    ['Where', `${result.file}:${result.line}`],
+    result.agent && ['Agent', result.agent],
+    ['Took', duration(row.ms)],
+    ['Began', time(result.started_at)],
+    ['Turns', number(result.total_turns)],
+    row.spent && ['Spent', spent(row.spent)],
+    result.run_details && ['Runs', `${result.passed} of ${result.runs} passed${result.stability_class ? `, ${result.stability_class.replaceAll('_', ' ')}` : ''}`],
+    result.consistency !== undefined && result.consistency !== null && ['Same answers', percent(result.consistency, 1)],
+  ].filter(Boolean);
+  const said = result.name === row.id ? null : h('code.id', {}, row.id);
+  return h('header.case-head', {},
+    h('nav.case-nav', { 'aria-label': 'Cases' },
+      h('a.back', { href: moves.overview() }, '← All cases'),
+      h('span.spacer'),
+      copier('Copy JSON', () => JSON.stringify(result, null, 2)),
+      copier('Copy link', () => location.href),
+      h('button', { type: 'button', onclick: () => moves.step(-1), title: 'Previous case (k)', 'aria-label': 'Previous case' }, '↑'),
+      h('button', { type: 'button', onclick: () => moves.step(1), title: 'Next case (j)', 'aria-label': 'Next case' }, '↓')),
+    h('h1', { tabindex: '-1' }, mark(row.flaky ? 'flaky' : row.status, row.flaky ? 'flaky: passed when it was tried again' : row.status), h('span', { dir: 'auto' }, result.name)),
+    h('p.ids', {}, said, (result.tags || []).map((tag) => h('span.tag', {}, tag))),
+    h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of)))),
+    result.metadata && fold({ class: 'thought' }, 'Metadata', () => value(result.metadata)));
+}
+
+function failure(of) {
+  return h('section.failure', { 'aria-label': 'Failure' },
+    h('h2', {}, kindWords(of.kind), h('span.tag', {}, `fault: ${of.fault}`)),
+    words(of.message),
+    // Of checks that fail each stands where it was decided.
+    of.detail && (of.kind === 'assertion' ? fold({}, 'All of them', () => words(of.detail, 'pre.value')) : words(of.detail, 'pre.value')));
+}
+
+function attempt(one, events, marks, picture) {
+  const whole = [...(one.assertions || []), ...(one.final_assertions || [])];
+  return h('div.attempt', {},
+    h('section', { 'aria-label': 'Conversation' }, h('header.section-head', {}, h('h2', {}, 'Conversation'),
+      marks && h('span.facts', {}, h('button.link', { type: 'button', onclick: (event) => openAll(event.target.closest('section'), true) }, 'Unfold all'))),
+    chat(one, turnsOf(one, events), marks)),
+    topics(one, picture),
+    simulations(one.simulations),
+    checkpoints(one.checkpoints),
+    whole.length > 0 && h('section', { 'aria-label': 'Checks of the whole conversation' },
+      h('header.section-head', {}, h('h2', {}, 'The whole conversation')), checks(whole)),
+    listOf('Warnings', one.warnings), listOf('Console of scripts', one.logs));
+}
+
+function listOf(title, lines) {
+  return lines?.length && h('section', {}, h('header.section-head', {}, h('h2', {}, title)), lines.map((one) => note(one)));
+}
+
+// The topics that were visited, in order, with what each asserts of its visits; and the graph, as a picture that can run nothing.
+function topics(one, picture) {
+  const visits = one.topic_visits;
+  if (!visits) return null;
+  const told = visits.map((visit) => `${visit.topic} (${visit.turns.join(', ')})`).join(', then ');
+  return h('section', { 'aria-label': 'Topics' }, h('header.section-head', {}, h('h2', {}, 'Topics')),
+    picture && h('img.topics', { src: `data:image/svg+xml,${encodeURIComponent(picture)}`, alt: `Topics: ${told}` }),
+    h('ol.path', {}, visits.map((visit) => h('li', {}, visit.topic,
+      h('span.facts', {}, ` ${visit.turns.length > 1 ? 'turns' : 'turn'} ${visit.turns.join(', ')}`)))),
+    visits.filter((visit) => visit.assertions).map((visit) => h('section', { 'aria-label': `Checks of ${visit.topic}` },
+      h('h3', {}, visit.topic, visit.visit > 1 && h('span.facts', {}, ` visit ${visit.visit}`)), checks(visit.assertions))));
+}
+
+// Why users that were simulated have said no more.
+function simulations(all) {
+  if (!all?.length) return null;
+  return h('section', { 'aria-label': 'Simulated user' }, h('header.section-head', {}, h('h2', {}, 'Simulated user')),
+    all.map((one) => h('p', {}, one.goal && words(one.goal, 'span.words'),
+      h('span.facts', {}, ` ${(one.termination || 'unfinished').replaceAll('_', ' ')} after ${one.turns ?? 0} of ${one.max_turns} inputs`),
+      one.goal_progress && h('span.tag', {}, `goal: ${one.goal_progress}`), one.detail && h('span.facts', {}, one.detail))));
+}
+
+function checkpoints(all) {
+  if (!all?.length) return null;
+  return h('section', { 'aria-label': 'Checkpoints' }, h('header.section-head', {}, h('h2', {}, 'Checkpoints')),
+    h('ul.checks', {}, all.map((point) => {
+      const status = point.passed ? 'passed' : point.required ? 'failed' : 'skipped';
+      return h('li', { class: `check ${status}` }, h('div.point', {},
+        mark(status, point.passed ? 'reached' : 'not reached'),
+        h('span.expected', {}, point.id, point.description && h('span.preview', {}, point.description)),
+        h('span.facts', {}, point.passed
+          ? h('button.link', { type: 'button', onclick: () => document.getElementById(`turn-${point.reached_at_turn}`)?.scrollIntoView({ block: 'start' }) }, `turn ${point.reached_at_turn}`)
+          : point.required ? 'not reached' : 'not reached, not required')),
+      point.message && !point.passed && h('p.note', {}, point.message));
+    })));
+}
+
+const EVENTS_AT_ONCE = 200;
+
+// The events as they were recorded, some at a time.
+function rawEvents(events, leftOut) {
+  if (!events.length) return null;
+  const rest = leftOut > 0 && h('span.preview', {}, `${count(leftOut, 'step')} of the agent's own machinery are left out; --trace writes them`);
+  return fold({ class: 'events' }, [`Events (${number(events.length)})`, rest], () => {
+    const body = h('div', {});
+    let shown = 0;
+    const more = h('button', { type: 'button', onclick: () => show() }, 'More');
+    const show = () => {
+      const part = events.slice(shown, shown + EVENTS_AT_ONCE);
+      shown += part.length;
+      part.forEach((event) => body.append(fold({ class: 'event' }, [
+        h('span.at', {}, event.sequence), h('span.at', {}, duration(event.offsetUs / 1000)), h('code', {}, event.type),
+        h('span.preview', {}, short(event.payload, 120)),
+      ], () => value(event))));
+      if (shown >= events.length) more.remove();
+    };
+    show();
+    return h('div', {}, body, more);
+  });
+}

@@ -1,0 +1,150 @@
+// A conversation as it was held: who said what, what was called, and what was judged of it.
+
+// One attempt, turn by turn.
+function chat(result, turns, marks) {
+  const held = new Map((result.turns || []).map((turn) => [turn.turn, turn]));
+  const parts = turns.map((turn) => chatTurn(turn, held.get(turn.number), marks));
+  for (const turn of held.values()) {
+    if (turn.status === 'skipped') {
+      parts.push(h('section.turn', {}, turnHead(turn.turn, mark('skipped'), null), note(turn.skip_reason)));
+    }
+  }
+  if (!parts.length) parts.push(h('p.empty', {}, 'Nothing was said.'));
+  return h('div.chat', {}, parts);
+}
+
+function chatTurn(turn, record, marks) {
+  const status = record && MARKS[record.status] ? mark(record.status) : null;
+  const tokens = record?.spent ? spent(record.spent) : null;
+  const facts = [record ? duration(record.duration_ms) : duration((turn.over - turn.start) / 1000), tokens];
+  return h('section.turn', { id: marks ? `turn-${turn.number}` : null, 'aria-label': `Turn ${turn.number}` },
+    turnHead(turn.number, status, facts.filter(Boolean).join(' · '), record?.topic),
+    said(turn.items),
+    record?.error && h('p.trouble', {}, record.error),
+    checks(record?.assertions),
+  );
+}
+
+function turnHead(n, status, facts, topic) {
+  return h('header.turn-head', {}, h('h3', {}, `Turn ${n}`), status, topic && h('span.tag', {}, topic), h('span.facts', {}, facts));
+}
+
+// What was said and done, in order.
+function said(items) {
+  return items.map((item) => {
+    switch (item.kind) {
+      case 'user':
+        return bubble('user', WHO[item.who] || 'User', item,
+          (item.attachments || []).map((name) => h('p.attached', {}, `📎 ${name}`)));
+      case 'agent':
+        return bubble('agent', item.agent || 'Agent', item);
+      case 'thought':
+        return fold({ class: 'thought' }, ['Reasoning', h('span.preview', {}, line(item.text))], () => words(item.text));
+      case 'call':
+        return call(item);
+      case 'interrupt':
+        return fold({ class: 'call' }, ['Waits for an answer', h('span.preview', {}, line(item.text))], () => [
+          value(item.value),
+          item.answer && h('p', {}, `Answered: ${item.answer.status}`),
+          item.answer?.payload !== undefined && value(item.answer?.payload),
+        ].filter(Boolean));
+      case 'role':
+        return role(item);
+      case 'state':
+        return fold({ class: 'thought' }, ['State', h('span.preview', {}, short(item.state))], () => value(item.state));
+      case 'custom':
+        return fold({ class: 'thought' }, [item.name, h('span.preview', {}, short(item.value))], () => value(item.value));
+      case 'error':
+        return h('p.trouble', {}, h('strong', {}, item.error.code ? `${item.error.code}: ` : ''), words(item.error.message, 'span.words'));
+      default:
+        return note(item.text);
+    }
+  });
+}
+
+const WHO = {
+  simulator: 'User, simulated', simulated: 'User, simulated',
+  person: 'User, at the keyboard', interactive: 'User, at the keyboard',
+};
+
+function bubble(side, who, item, more) {
+  return h(`div.said.${side}`, {},
+    h('div.who', {}, who, item.at !== undefined && h('span.at', {}, clock(item.at))),
+    words(item.text, 'div.words.bubble'), more);
+}
+
+function note(text) {
+  return h('p.note', {}, words(text, 'span.words'));
+}
+
+function call(item) {
+  const took = item.end === undefined ? null : duration((item.end - item.start) / 1000);
+  const summary = [
+    h('span.tool', {}, item.name),
+    h('span.preview', {}, short(item.input)),
+    item.agent && h('span.tag', {}, item.agent),
+    h('span.facts', {}, item.failed ? h('span.bad', {}, '✗ failed ') : !item.answered && h('span.warn', {}, 'no result '), took),
+  ];
+  const inner = item.inner && h('div.inner', {}, h('p.who', {}, `Conversation with ${item.inner.agent}`),
+    item.inner.turns.map((turn) => said(turn.items)));
+  return fold({ class: item.failed ? 'call failed' : 'call' }, summary, () => h('div', {},
+    item.origin && item.origin !== 'stream' && h('p.label', {}, `first seen in ${item.origin}`),
+    h('p.label', {}, item.broken ? 'Arguments, which are no JSON' : 'Arguments'),
+    value(item.input === undefined ? 'none' : item.input),
+    item.answered && [h('p.label', {}, item.failed ? 'Error' : 'Result'),
+      value(item.failed && item.output?.message ? item.output.message : item.output)],
+    inner,
+  ));
+}
+
+// What a helper was asked and said.
+function role(item) {
+  const reason = item.finding && (item.finding.reason || item.finding.reasoning);
+  const preview = item.error || reason || item.answer;
+  const name = item.role === 'judge' ? 'Judge' : item.role === 'simulator' ? 'Simulated user' : item.role;
+  return fold({ class: 'thought role' }, [
+    `${name} ${item.agent}`, h('span.preview', {}, line(preview || '')),
+    h('span.facts', {}, item.error && h('span.bad', {}, '✗ '), duration((item.durationUs || 0) / 1000)),
+  ], () => h('div', {},
+    item.question !== undefined && [h('p.label', {}, 'Asked'), value(item.question)],
+    h('p.label', {}, 'Answered'), value(item.answer),
+    item.error && h('p.trouble', {}, item.error),
+    item.finding !== undefined && [h('p.label', {}, 'Read as'), value(item.finding)],
+  ));
+}
+
+// Checks, those that fail first open: what was expected, what was found, and where it is written.
+function checks(all) {
+  if (!all?.length) return null;
+  return h('ul.checks', { 'aria-label': 'Checks' }, all.map((check) => {
+    const status = check.soft && !check.passed ? 'soft' : check.passed ? 'passed' : 'failed';
+    const title = `${check.passed ? 'holds' : check.error ? 'not decided' : 'does not hold'}${check.soft ? ', only measured' : ''}`;
+    const details = fold({ open: !check.passed }, [
+      mark(status, title), h('span.expected', {}, line(check.expected, 300)),
+      check.soft && h('span.tag', {}, 'measured'), check.error && h('span.tag', {}, 'not decided'),
+    ], () => h('dl', {},
+      line(check.expected, 300) !== check.expected && [h('dt', {}, 'Expected'), h('dd', {}, words(check.expected))],
+      h('dt', {}, check.error ? 'Not decided' : 'Found'), h('dd', {}, words(check.error || check.actual)),
+      check.reasoning && [h('dt', {}, 'Reasoning'), h('dd', {}, words(check.reasoning))],
+      check.judgement && [h('dt', {}, 'Judged by'), h('dd', {}, judgement(check.judgement))],
+      check.logs && [h('dt', {}, 'Console'), h('dd', {}, words(check.logs.join('\n')))],
+      h('dt', {}, 'Written'), h('dd', {}, h('code', {}, `${check.file}:${check.line}:${check.column}`)),
+    ));
+    return h('li', { class: `check ${status}` }, details);
+  }));
+}
+
+// Who judged, and how.
+function judgement(of) {
+  const votes = of.votes && `${of.votes.for} for, ${of.votes.against} against, ${of.votes.errored} without an answer`;
+  const score = typeof of.score === 'number' && `score ${number(of.score)}`;
+  return [of.judge, of.model, of.prompt, score, votes, duration(of.duration_ms)].filter(Boolean).join(' · ');
+}
+
+function spent(of) {
+  const tokens = [of.input_tokens, of.output_tokens].some((n) => n !== undefined && n !== null)
+    ? `${number(of.input_tokens || 0)} in, ${number(of.output_tokens || 0)} out`
+    : of.total_tokens !== undefined && `${number(of.total_tokens)} tokens`;
+  const cost = typeof of.cost === 'number' && `cost ${money(of.cost)}`;
+  return [tokens, cost, of.estimated && 'estimated'].filter(Boolean).join(' · ');
+}

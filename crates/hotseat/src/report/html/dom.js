@@ -1,0 +1,184 @@
+// Elements, texts and numbers. Every text that is shown goes through `harmless`; nothing is ever read as HTML.
+
+const PICTURES = 0x2400;
+
+// Characters that a reader could not see, or that would reorder what stands around them.
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+function harmless(text) {
+  return String(text).replace(UNSEEN, (character) => {
+    const code = character.codePointAt(0);
+    if (code < 0x20) return String.fromCharCode(PICTURES + code);
+    return code === 0x7f ? '\u2421' : '\ufffd';
+  });
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+// An element: `h('button.quiet', { onclick, title }, 'words', child, …)`. What is null or false is left out.
+function h(tag, attributes, ...children) {
+  const [name, ...classes] = tag.split('.');
+  const element = name.startsWith('svg:')
+    ? document.createElementNS(SVG, name.slice(4))
+    : document.createElement(name || 'div');
+  if (classes.length) element.setAttribute('class', classes.join(' '));
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
+    else if (key === 'style') Object.entries(value).forEach(([k, v]) => element.style.setProperty(k, v));
+    else if (key === 'value') element.value = value;
+    else element.setAttribute(key, value === true ? '' : harmless(value));
+  }
+  append(element, children);
+  return element;
+}
+
+function append(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : document.createTextNode(harmless(child)));
+  }
+}
+
+// Replaces what is in an element.
+function fill(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+  return element;
+}
+
+// What is folded away is made only when it is looked at.
+function fold(attributes, summary, body) {
+  let made = false;
+  const details = h('details', attributes, h('summary', {}, summary));
+  const make = () => {
+    if (details.open && !made) {
+      made = true;
+      append(details, [body()]);
+    }
+  };
+  details.addEventListener('toggle', make);
+  details.make = () => {
+    details.open = true;
+    make();
+  };
+  make();
+  return details;
+}
+
+function openAll(root, open) {
+  // What is opened may hold more of them.
+  let seen = -1;
+  for (let all = [...root.querySelectorAll('details')]; all.length !== seen; all = [...root.querySelectorAll('details')]) {
+    seen = all.length;
+    all.filter((one) => !one.classList.contains('events')).forEach((one) => (open && one.make ? one.make() : (one.open = open)));
+  }
+}
+
+const LONGEST = 6000;
+
+// A text that somebody else wrote, as it is. Of a very long one the beginning.
+function words(text, tag = 'div.words') {
+  const whole = String(text);
+  if (whole.length <= LONGEST) return h(tag, { dir: 'auto' }, whole);
+  const shown = h(tag, { dir: 'auto' }, cut(whole, LONGEST) + ' …');
+  const more = h('button.link', {
+    type: 'button',
+    onclick: () => {
+      fill(shown, whole);
+      more.remove();
+    },
+  }, `Show all ${count(whole.length, 'character')}`);
+  return h('div', {}, shown, more);
+}
+
+// Never between the two halves of a character.
+function cut(text, length) {
+  const end = /[\ud800-\udbff]/.test(text[length - 1]) ? length - 1 : length;
+  return text.slice(0, end);
+}
+
+// A text in one line.
+function line(text, length = 160) {
+  const whole = String(text).trim().replace(/\s+/g, ' ');
+  return whole.length <= length ? whole : cut(whole, length) + ' …';
+}
+
+// A value: text as it is, everything else as JSON.
+function value(of) {
+  return words(typeof of === 'string' ? of : JSON.stringify(of, null, 2), 'pre.value');
+}
+
+function short(of, length = 100) {
+  if (of === null || of === undefined) return '';
+  return line(typeof of === 'string' ? of : JSON.stringify(of), length);
+}
+
+function count(n, what) {
+  return `${number(n)} ${what}${n === 1 ? '' : 's'}`;
+}
+
+function number(n) {
+  return Number(n).toLocaleString('en', { maximumFractionDigits: 1 });
+}
+
+function percent(part, whole) {
+  return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)}%`;
+}
+
+function duration(ms) {
+  if (ms === null || ms === undefined) return '–';
+  if (ms > 0 && ms < 1) return `${Math.max(1, Math.round(ms * 1000))} µs`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 59950) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
+}
+
+// How long after the conversation was opened, from microseconds.
+function clock(us) {
+  return us < 500 ? '0 s' : `${(us / 1e6).toFixed(us < 1e7 ? 2 : 1)} s`;
+}
+
+function money(amount) {
+  return amount < 0.01 && amount > 0 ? amount.toPrecision(2) : amount.toFixed(2);
+}
+
+function time(of) {
+  const at = new Date(of);
+  return Number.isNaN(at.getTime()) ? '' : at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+}
+
+const MARKS = { passed: '✓', failed: '✗', skipped: '○', flaky: '≈', soft: '◇' };
+
+// A status, readable without its colour.
+function mark(status, title = status) {
+  return h(`span.mark.${status}`, { role: 'img', 'aria-label': title, title }, MARKS[status] || '·');
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = h('textarea.unseen', { value: text, 'aria-hidden': 'true' });
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand('copy');
+    area.remove();
+    return copied;
+  }
+}
+
+// A button that says for a moment what became of it.
+function copier(label, text) {
+  const button = h('button', {
+    type: 'button',
+    onclick: async () => {
+      const copied = await copy(await text());
+      button.textContent = copied ? 'Copied' : 'Cannot copy';
+      setTimeout(() => (button.textContent = label), 1500);
+    },
+  }, label);
+  return button;
+}

@@ -1,0 +1,226 @@
+// The run as a whole: what it came to, why cases failed, and the list of cases.
+
+const ROW = 58;
+const ORDERS = {
+  failed: ['failed first', (a, b) => RANK[a.status] - RANK[b.status] || a.index - b.index],
+  order: ['as in the files', (a, b) => a.index - b.index],
+  slow: ['slowest first', (a, b) => b.ms - a.ms],
+  turns: ['most turns first', (a, b) => b.turns - a.turns],
+  spent: ['most tokens first', (a, b) => tokensOf(b) - tokensOf(a)],
+  name: ['by name', (a, b) => a.name.localeCompare(b.name)],
+};
+const RANK = { failed: 0, skipped: 1, passed: 2 };
+
+const KIND_WORDS = {
+  assertion: 'A check does not hold', agent_error: 'The agent failed', protocol_error: 'Against the protocol',
+  unreachable: 'Not reachable', timeout: 'Not in time', hook_error: 'A hook failed', test_error: 'The test is wrong',
+  no_input: 'Nobody answered the agent', missing_checkpoints: 'Checkpoints not reached', max_turns: 'Too many turns',
+  simulator_error: 'The simulated user failed', judge_error: 'A judge failed', script_error: 'A script failed',
+  usage_error: 'Usage is not known', cancelled: 'Cancelled',
+};
+
+function kindWords(kind) {
+  return KIND_WORDS[kind] || kind.replaceAll('_', ' ');
+}
+
+function tokensOf(row) {
+  return row.spent ? row.spent.total_tokens ?? (row.spent.input_tokens || 0) + (row.spent.output_tokens || 0) : 0;
+}
+
+// The rows that are wanted, in their order.
+function selected(rows, wanted) {
+  const needle = (wanted.get('q') || '').toLowerCase();
+  const fits = (row) =>
+    (!wanted.get('status') || (wanted.get('status') === 'flaky' ? row.flaky : row.status === wanted.get('status'))) &&
+    (!wanted.get('kind') || row.kind === wanted.get('kind')) &&
+    (!wanted.get('suite') || row.file === wanted.get('suite')) &&
+    (!wanted.get('agent') || row.agent === wanted.get('agent')) &&
+    (!wanted.get('tag') || (row.tags || []).includes(wanted.get('tag'))) &&
+    (!wanted.get('soft') || (row.soft || []).some((one) => one.criterion === wanted.get('soft') && !one.passed)) &&
+    (!needle || wanted.said?.has(row.index) || text(row).includes(needle));
+  const text = (row) => (row.text ??= [row.name, row.id, row.file, row.error, row.skip_reason, ...(row.tags || [])].join('\n').toLowerCase());
+  return rows.filter(fits).sort(ORDERS[wanted.get('sort')]?.[1] || ORDERS.failed[1]);
+}
+
+function tally(rows) {
+  const counts = { passed: 0, failed: 0, skipped: 0, flaky: 0 };
+  for (const row of rows) {
+    counts[row.status] += 1;
+    if (row.flaky) counts.flaky += 1;
+  }
+  return counts;
+}
+
+function runHead(source) {
+  const { summary, metadata, start } = source.run;
+  const about = metadata || start || {};
+  const agent = (summary || start)?.agent_id || 'Agent';
+  const facts = [
+    about.started_at && time(about.started_at),
+    summary && `took ${duration(summary.duration_ms)}`,
+    (about.input_files || []).length === 1 ? about.input_files[0] : about.input_files?.length && count(about.input_files.length, 'suite'),
+    (summary || start)?.connector, about.hotseat && `Hotseat ${about.hotseat}`,
+  ];
+  return h('header.run-head', {}, h('h1', { tabindex: '-1' }, agent), h('p.facts', {}, facts.filter(Boolean).join(' · ')));
+}
+
+function overviewFigures(source, wanted, choose) {
+  const { rows } = source;
+  const counts = tally(rows);
+  const ran = counts.passed + counts.failed;
+  const part = (status) => counts[status] > 0 && h(`button.part.${status}`, {
+    type: 'button', style: { 'flex-grow': counts[status] }, title: `${counts[status]} ${status}`,
+    'aria-label': `Show the ${counts[status]} ${status}`, onclick: () => choose('status', wanted.get('status') === status ? null : status),
+  });
+  const figure = (name, of, hint) => of !== null && h('div.figure', { title: hint }, h('dt', {}, name), h('dd', {}, of));
+  const turns = rows.map((row) => row.turns).filter((n) => n > 0);
+  const times = rows.filter((row) => row.turns > 0).map((row) => row.ms);
+  const calls = rows.reduce((sum, row) => sum + (row.calls || 0), 0);
+  const spentRows = rows.filter((row) => row.spent);
+  const costs = spentRows.filter((row) => typeof row.spent.cost === 'number');
+  const of = (some) => (some.length < rows.length ? `, of ${count(some.length, 'case')} that say so` : '');
+  return h('section.figures', { 'aria-label': 'Figures' },
+    h('div.parts', {}, part('passed'), part('failed'), part('skipped')),
+    h('dl', {},
+      figure('Passed', percent(counts.passed, ran), `${counts.passed} of the ${ran} cases that ran`),
+      figure('Cases', number(rows.length)),
+      turns.length > 0 ? figure('Turns', spread(turns, number), 'median, least to most') : null,
+      times.length > 0 ? figure('Time of a case', spread(times, duration), 'median, least to most') : null,
+      calls > 0 ? figure('Tool calls', number(calls)) : null,
+      spentRows.length > 0 ? figure('Tokens', number(spentRows.reduce((sum, row) => sum + tokensOf(row), 0)), `in and out${of(spentRows)}`) : null,
+      costs.length > 0 ? figure('Cost', money(costs.reduce((sum, row) => sum + row.spent.cost, 0)), `by the prices of the project${of(costs)}`) : null));
+}
+
+// The median, and the range where there is one.
+function spread(of, words) {
+  const sorted = [...of].sort((a, b) => a - b);
+  const middle = sorted.length / 2;
+  const median = sorted.length % 2 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
+  const [least, most] = [sorted[0], sorted.at(-1)];
+  return [words(median), least < most && h('small', {}, ` ${words(least)} – ${words(most)}`)];
+}
+
+function breakdown(rows, wanted, choose) {
+  const kinds = new Map();
+  rows.forEach((row) => row.kind && kinds.set(row.kind, (kinds.get(row.kind) || 0) + 1));
+  if (!kinds.size) return null;
+  const most = Math.max(...kinds.values());
+  return h('section.panel', { 'aria-label': 'Why cases failed' }, h('h2', {}, 'Why cases failed'),
+    h('ul.meters', {}, [...kinds].sort((a, b) => b[1] - a[1]).map(([kind, n]) => h('li', {}, h('button.meter', {
+      type: 'button', 'aria-pressed': String(wanted.get('kind') === kind), onclick: () => choose('kind', wanted.get('kind') === kind ? null : kind),
+    }, h('span', {}, kindWords(kind)), h('span.gauge', {}, h('i.bad', { style: { width: `${(100 * n) / most}%` } })), h('b', {}, number(n)))))));
+}
+
+const CRITERIA_SHOWN = 12;
+
+// What was only measured, by criterion.
+function criteria(rows, wanted, choose) {
+  const all = new Map();
+  for (const row of rows) {
+    for (const one of row.soft || []) {
+      const found = all.get(one.criterion) || { held: 0, all: 0 };
+      found.held += one.passed ? 1 : 0;
+      found.all += 1;
+      all.set(one.criterion, found);
+    }
+  }
+  if (!all.size) return null;
+  const sorted = [...all].sort((a, b) => a[1].held / a[1].all - b[1].held / b[1].all);
+  const meter = ([criterion, { held, all: n }]) => h('li', {}, h('button.meter', {
+    type: 'button', title: criterion, 'aria-pressed': String(wanted.get('soft') === criterion),
+    onclick: () => choose('soft', wanted.get('soft') === criterion ? null : criterion),
+  }, h('span', {}, line(criterion, 120)),
+  h('span.gauge', {}, h(`i.${held / n >= 0.8 ? 'good' : held / n >= 0.5 ? 'warn' : 'bad'}`, { style: { width: `${(100 * held) / n}%` } })),
+  h('b', {}, `${percent(held, n)} `, h('small', {}, `${held}/${n}`))));
+  return h('section.panel', { 'aria-label': 'Measured' }, h('h2', {}, 'Measured', h('small', {}, ' decides nothing')),
+    h('ul.meters', {}, sorted.slice(0, CRITERIA_SHOWN).map(meter)),
+    sorted.length > CRITERIA_SHOWN && fold({ class: 'thought' }, `${sorted.length - CRITERIA_SHOWN} more`,
+      () => h('ul.meters', {}, sorted.slice(CRITERIA_SHOWN).map(meter))));
+}
+
+function toolbar(rows, wanted, choose) {
+  const counts = tally(rows);
+  const chip = (status, n) => (n > 0 || status === null) && h('button.chip', {
+    type: 'button', 'aria-pressed': String((wanted.get('status') || null) === status), onclick: () => choose('status', status),
+  }, status && mark(status), status ? ` ${status} ` : 'all ', h('b', {}, number(n)));
+  const values = (of) => [...new Set(rows.flatMap(of).filter(Boolean))].sort();
+  const select = (key, label, all, shown = (one) => one) => (all.length > 1 || wanted.get(key)) && h('select', {
+    'aria-label': label, onchange: (event) => choose(key, event.target.value || null), 'data-key': key,
+  }, h('option', { value: '' }, label), all.map((one) => h('option', { value: one, selected: wanted.get(key) === one }, shown(one))));
+  return [
+    h('div.chips', { role: 'group', 'aria-label': 'Status' }, chip(null, rows.length), chip('failed', counts.failed),
+      chip('passed', counts.passed), chip('skipped', counts.skipped), chip('flaky', counts.flaky)),
+    h('div.selects', {},
+      select('suite', 'every suite', values((row) => row.file)),
+      select('agent', 'every agent', values((row) => row.agent)),
+      select('tag', 'every tag', values((row) => row.tags || [])),
+      select('kind', 'every failure', values((row) => row.kind), kindWords),
+      h('select', { 'aria-label': 'Order', 'data-key': 'sort', onchange: (event) => choose('sort', event.target.value === 'failed' ? null : event.target.value) },
+        Object.entries(ORDERS).map(([key, [label]]) => h('option', { value: key, selected: (wanted.get('sort') || 'failed') === key }, label)))),
+  ];
+}
+
+// A list of which only what is looked at is in the page.
+function caseList(moves) {
+  const list = h('div.list', { role: 'list', 'aria-label': 'Cases' });
+  let rows = [];
+  let shown = [-1, -1];
+  const place = (all) => {
+    if (!list.isConnected) return;
+    const top = list.getBoundingClientRect().top;
+    const first = all ? 0 : Math.max(0, Math.floor(-top / ROW) - 6);
+    const last = all ? Math.min(rows.length, 2000) : Math.min(rows.length, Math.ceil((innerHeight - top) / ROW) + 6);
+    if (first === shown[0] && last === shown[1]) return;
+    const focused = list.contains(document.activeElement) ? document.activeElement.dataset.index : null;
+    shown = [first, last];
+    fill(list, rows.slice(first, Math.max(first, last)).map((row, place) => caseRow(row, first + place, rows.length, moves)));
+    if (focused !== null) list.querySelector(`[data-index="${focused}"]`)?.focus({ preventScroll: true });
+  };
+  addEventListener('scroll', () => place(false), { passive: true });
+  addEventListener('resize', () => place(false));
+  return {
+    list,
+    show(of) {
+      rows = of;
+      shown = [-1, -1];
+      list.style.height = `${rows.length * ROW}px`;
+      place(false);
+    },
+    // On paper there is no scrolling.
+    print(on) {
+      list.classList.toggle('flow', on);
+      shown = [-1, -1];
+      place(on);
+    },
+    focus(at) {
+      const row = rows[at];
+      if (!row) return;
+      const top = list.getBoundingClientRect().top + scrollY + at * ROW;
+      const bar = document.querySelector('.toolbar')?.offsetHeight || 0;
+      if (top < scrollY + bar + 8) scrollTo(0, top - bar - 8);
+      if (top + ROW > scrollY + innerHeight) scrollTo(0, top + ROW - innerHeight + 8);
+      place(false);
+      list.querySelector(`[data-index="${row.index}"]`)?.focus({ preventScroll: true });
+    },
+    at: (index) => rows.findIndex((row) => String(row.index) === String(index)),
+    rows: () => rows,
+  };
+}
+
+function caseRow(row, at, all, moves) {
+  const under = row.error || (row.skip_reason && `skipped: ${row.skip_reason}`) || `${row.file}:${row.line}`;
+  const status = row.flaky ? 'flaky' : row.status;
+  const soft = (row.soft || []).filter((one) => !one.passed).length;
+  return h('a.row', {
+    role: 'listitem', href: moves.link(row), 'data-index': row.index, style: { top: `${at * ROW}px` },
+    'aria-posinset': at + 1, 'aria-setsize': all,
+  },
+  mark(status),
+  h('span.main', {}, h('span.name', { dir: 'auto' }, row.name === row.id ? row.name : `${row.name}`, (row.tags || []).map((tag) => h('span.tag', {}, tag))),
+    h(`span.under${row.error ? '.bad' : ''}`, { dir: 'auto' }, line(under, 240))),
+  h('span.num', { title: soft ? `${soft} measured checks do not hold` : null }, soft > 0 && `◇ ${soft}`),
+  h('span.num.attempts', {}, row.attempts > 1 && `${row.passed_attempts}/${row.attempts}`),
+  h('span.num.turns', {}, row.turns > 0 && count(row.turns, 'turn')),
+  h('span.num.spent', {}, row.spent && `${number(tokensOf(row))} tok`),
+  h('span.num', {}, row.turns > 0 || row.ms > 0 ? duration(row.ms) : ''));
+}

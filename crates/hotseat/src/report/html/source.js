@@ -1,0 +1,37 @@
+// Where the run comes from: what stands in this page.
+
+function embedded(id) {
+  const element = document.getElementById(id);
+  return element ? JSON.parse(element.textContent) : null;
+}
+
+// The page holds everything. Cases stand behind this script and may still be on their way.
+function pageSource() {
+  const whole = new Promise((resolve) => {
+    if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', resolve, { once: true });
+    else resolve();
+  });
+  const text = async (index) => {
+    if (!document.getElementById(`case-${index}`)) await whole;
+    return document.getElementById(`case-${index}`)?.textContent;
+  };
+  return {
+    run: embedded('run'),
+    rows: embedded('rows'),
+    async caseOf(index) {
+      const found = await text(index);
+      if (!found) throw new Error('this page holds no such case: it was cut off');
+      return JSON.parse(found);
+    },
+    // Whether words are said anywhere in a case, without reading the case.
+    async says(index, words) {
+      return words.test((await text(index)) || '');
+    },
+  };
+}
+
+// A pattern that finds words in JSON as it stands in this page.
+function asWritten(text) {
+  const written = JSON.stringify(text).slice(1, -1).replaceAll('<', '\\u003c');
+  return new RegExp(written.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&'), 'i');
+}

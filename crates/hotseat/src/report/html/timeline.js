@@ -1,0 +1,63 @@
+// A waterfall: what took how long, turn by turn, from the times of the events.
+
+const KINDS = {
+  model: 'model step', message: 'message', tool: 'tool', agent: 'other agent', task: 'task', work: 'own work',
+  helper: 'helper', wait: 'waits for an answer', step: 'step', idle: 'nothing recorded',
+};
+
+// At most so many bars are open at first.
+const OPEN_AT_FIRST = 60;
+
+function timeline(turns) {
+  if (!turns.some((turn) => turn.over > turn.start)) return null;
+  const whole = { start: turns[0].start, end: Math.max(...turns.map((turn) => turn.over)) };
+  const shown = new Set(turns.flatMap((turn) => [...turn.spans, ...turn.gaps].map((span) => span.kind)));
+  const body = h('div.bars', {});
+  const bars = turns.reduce((sum, turn) => sum + turn.spans.length + turn.gaps.length, 0);
+  const draw = (alone) => fill(body, !alone && axis(whole), turns.map((turn) => {
+    const scale = alone ? { start: turn.start, end: turn.over } : whole;
+    const parts = [...turn.spans, ...turn.gaps].sort((a, b) => a.start - b.start || a.depth - b.depth);
+    const own = { kind: 'whole', label: `Turn ${turn.number}`, start: turn.start, end: turn.over, depth: 0 };
+    return fold({ open: bars <= OPEN_AT_FIRST, class: 'bar-turn' }, bar(own, scale, whole), () => [
+      alone ? axis(scale) : null,
+      parts.map((span) => bar({ ...span, depth: span.depth + 1 }, scale, whole)),
+    ].flat().filter(Boolean));
+  }));
+  draw(false);
+  const alone = turns.length > 1 && h('label.switch', {},
+    h('input', { type: 'checkbox', onchange: (event) => draw(event.target.checked) }), 'each turn on its own scale');
+  return h('section.timeline', { 'aria-label': 'Timeline' },
+    h('header.section-head', {}, h('h2', {}, 'Timeline'),
+      h('span.legend', {}, Object.entries(KINDS).filter(([kind]) => shown.has(kind)).map(([kind, words]) =>
+        h('span', {}, h(`i.key.${kind}`), words))), alone),
+    body);
+}
+
+function bar(span, scale, whole) {
+  const length = Math.max(1, scale.end - scale.start);
+  const left = (100 * (span.start - scale.start)) / length;
+  const width = (100 * (span.end - span.start)) / length;
+  const took = duration((span.end - span.start) / 1000);
+  const kind = KINDS[span.kind] || 'turn';
+  const state = `${span.failed ? ', failed' : ''}${span.unfinished ? ', not ended' : ''}`;
+  const title = `${kind === span.label ? '' : `${kind}: `}${span.label}, ${took} from ${duration((span.start - whole.start) / 1000)} on${state}`;
+  return h('div.bar-row', { title, 'data-kind': span.kind },
+    h('span.bar-label', { style: { 'padding-left': `${span.depth * 12}px` } }, span.label),
+    h('span.track', { role: 'img', 'aria-label': title }, h(`span.bar.${span.kind}${span.failed ? '.failed' : ''}`, {
+      style: { left: `${left}%`, width: `${width}%` }, 'data-start': span.start, 'data-end': span.end,
+    })),
+    h('span.took', {}, took, span.failed && ' ✗'));
+}
+
+// Four or five round times.
+function axis(scale) {
+  const length = (scale.end - scale.start) / 1000;
+  const rough = length / 5;
+  const ten = 10 ** Math.floor(Math.log10(rough || 1));
+  const step = [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= rough) || 1;
+  const ticks = [];
+  for (let at = 0; at <= length; at += step) ticks.push(at);
+  return h('div.bar-row.axis', { 'aria-hidden': 'true' }, h('span.bar-label'),
+    h('span.track', {}, ticks.map((at) => h('span.tick', { style: { left: `${(100 * at) / length}%` } }, duration(at)))),
+    h('span.took'));
+}

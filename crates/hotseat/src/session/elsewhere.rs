@@ -1,0 +1,117 @@
+//! A judge is asked about something that was not said in the conversation: a program has it from somewhere else.
+
+use std::sync::Arc;
+
+use hotseat_trace::{AssistantMessage, CheckVerdict, Origin, TurnCompleted, TurnStarted, UserMessage};
+use tokio::time::Instant;
+
+use super::{Checked, Ended, Message, Opinion, Recorder, Role, Session, words};
+use crate::checks::Check;
+use crate::roles::{Asked, By, JudgeQuestion, Judgement, Seen};
+
+/// Something that was said elsewhere.
+#[derive(Debug, Clone)]
+pub struct SaidElsewhere {
+    /// What went before it, as far as that is known.
+    pub before: Vec<Message>,
+    /// What is judged.
+    pub answer: String,
+}
+
+impl Session<'_> {
+    /// Has a judge decide about something that was said elsewhere, and records it. Returned is what the judge has found,
+    /// or why nothing was found.
+    ///
+    /// # Errors
+    /// When the case has ended, or ends by it.
+    pub async fn judge_elsewhere(
+        &mut self,
+        check: Check,
+        said: SaidElsewhere,
+    ) -> Result<Result<Judgement, String>, Ended> {
+        self.goes_on()?;
+        let begun = Instant::now();
+        let outcome = match self.find_judge(&check) {
+            Err(words) => (Err(words), None),
+            Ok(()) => self.ask_about(&check, said).await,
+        };
+        self.paused += begun.elapsed();
+        let (outcome, by) = outcome;
+        let checked = match &outcome {
+            Err(words) => Checked::undecided(check, words),
+            Ok(judgement) => {
+                let Judgement { reasoning, score, .. } = judgement.clone();
+                let verdict = CheckVerdict {
+                    passed: judgement.passed != check.negated,
+                    expected: check.describe(),
+                    actual: judgement.words.clone(),
+                };
+                Checked {
+                    check,
+                    turn: None,
+                    topic: None,
+                    is_final: false,
+                    verdict,
+                    error: None,
+                    said: Vec::new(),
+                    opinion: by.map(|by| Opinion { reasoning, score, by }),
+                }
+            }
+        };
+        self.record(checked)?;
+        Ok(outcome)
+    }
+
+    async fn ask_about(
+        &mut self,
+        check: &Check,
+        mut said: SaidElsewhere,
+    ) -> (Result<Judgement, String>, Option<By>) {
+        let judge =
+            check.judged().and_then(|judged| Some((judged, self.deciding.partners.judge(&judged.judging)?)));
+        let Some((judged, judge)) = judge else {
+            return (Err("there is no judge to ask".to_string()), None);
+        };
+        // What the user said last is answered by what is judged.
+        let asked = said.before.pop_if(|last| last.role == Role::User);
+        let mut other = Recorder::new(self.recorder.redactor().clone(), false);
+        let turn_id: Arc<str> = "turn-1".into();
+        other.emit(TurnStarted {
+            turn_id: turn_id.clone(),
+            conversation_id: "elsewhere".into(),
+            caller_id: "hotseat".into(),
+            caller_type: "user".into(),
+        });
+        other.emit(UserMessage {
+            turn_id: turn_id.clone(),
+            message_id: "said-1".into(),
+            content: asked.map(|message| words(&message.content)).unwrap_or_default(),
+            attachments: Vec::new(),
+        });
+        other.emit(AssistantMessage {
+            turn_id: turn_id.clone(),
+            message_id: "said-2".into(),
+            content: said.answer,
+            has_tool_use: None,
+            started_us: None,
+            origin: Origin::Stream,
+            subagent: None,
+        });
+        other.emit(TurnCompleted { turn_id });
+        let seen = Seen {
+            test_id: &self.case.id,
+            session_id: &self.deciding.session_id,
+            opening: &said.before,
+            turns: &other.conversation().turns,
+            first_judged: 1,
+        };
+        let Asked { outcome, exchanges, by } =
+            judge.judge(JudgeQuestion { matter: &judged.matter, seen }).await;
+        // They are kept with the last turn; where there is none, with none.
+        let turn_id = self.turns().last().map_or_else(|| "no-turn".into(), |turn| turn.id.clone());
+        for exchange in exchanges {
+            self.recorder.emit(exchange.of_turn(turn_id.clone()));
+        }
+        (outcome, Some(by))
+    }
+}

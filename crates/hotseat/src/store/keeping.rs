@@ -1,0 +1,388 @@
+//! A run is kept while it goes on.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotseat_document::Source;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use serde::Serialize;
+
+use super::git::{Commit, Looking};
+use super::head::{About, RunHead};
+use super::kept::{self, Numbers};
+use super::life::Life;
+use super::pack::pack;
+use super::prune::{Limits, prune};
+use super::{StoreError, tables};
+use crate::cases::Suite;
+use crate::run::{Attempt, Outcome, Repetition, RunEvent, Told};
+
+/// Keeps a run.
+pub struct Keeping {
+    path: PathBuf,
+    connection: Connection,
+    limits: Limits,
+    /// Says that the run goes on.
+    life: Option<Life>,
+    git: Option<Looking>,
+    run: Writing,
+}
+
+/// A run as far as it is written.
+struct Writing {
+    id: String,
+    about: About,
+    /// Its number, once it has begun.
+    number: Option<i64>,
+    /// How many events there were.
+    told: i64,
+    known: Known,
+    /// Where cases began whose attempts have not ended.
+    began: HashMap<usize, i64>,
+    /// Attempts that are written together with what their case came to, for it takes no other.
+    alone: HashMap<usize, (Arc<Attempt>, Repetition)>,
+    /// Cases that were kept before: what is told of them again is not.
+    before: HashSet<usize>,
+    /// What it was made with, where that is known before it begins.
+    commit: Option<Commit>,
+}
+
+/// What has a number already.
+#[derive(Default)]
+struct Known {
+    sources: HashMap<u64, usize>,
+    /// The last number that was given to a source before.
+    first_source: usize,
+    suites: HashMap<u64, usize>,
+}
+
+/// Sources get their numbers in a transaction.
+struct InTransaction<'a> {
+    transaction: &'a Transaction<'a>,
+    run: i64,
+    known: &'a mut Known,
+}
+
+impl Keeping {
+    /// Prepares to keep a run; makes the store where there is none. Nothing is kept until the run begins.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn new(path: &Path, about: About, limits: Limits) -> Result<Keeping, StoreError> {
+        let git = Looking::at(about.project.clone());
+        let mut keeping = Keeping::told(path, None, about, None, limits)?;
+        keeping.git = Some(git);
+        Ok(keeping)
+    }
+
+    /// Prepares to keep what is told of a run that was made elsewhere, under an id of its own if it has none, and what it
+    /// was made with.
+    pub(super) fn told(
+        path: &Path,
+        id: Option<String>,
+        about: About,
+        commit: Option<Commit>,
+        limits: Limits,
+    ) -> Result<Keeping, StoreError> {
+        let connection = tables::open(path, true)?;
+        let id = id.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()[..12].to_string());
+        let run = Writing {
+            id,
+            about,
+            number: None,
+            told: 0,
+            known: Known::default(),
+            began: HashMap::new(),
+            alone: HashMap::new(),
+            before: HashSet::new(),
+            commit,
+        };
+        Ok(Keeping { path: path.to_path_buf(), connection, limits, life: None, git: None, run })
+    }
+
+    /// Goes on with a run that was broken off. What of it had ended stays; what was left is forgotten, and will be kept
+    /// anew.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or another process goes on with the run.
+    pub fn resume(path: &Path, head: RunHead, limits: Limits) -> Result<Keeping, StoreError> {
+        let mut connection = tables::open(path, false)?;
+        let life = Life::begin(path, &head.id).map_err(|error| StoreError::io(path, &error))?;
+        let Some(life) = life else {
+            return Err(StoreError::NoSuchRun(format!("run {} goes on in another process", head.short())));
+        };
+        let run = Writing::of(&mut connection, head).map_err(|error| StoreError::of(path, &error))?;
+        Ok(Keeping { path: path.to_path_buf(), connection, limits, life: Some(life), git: None, run })
+    }
+
+    /// The id of the run.
+    pub fn id(&self) -> &str {
+        &self.run.id
+    }
+
+    /// Keeps what happened, all of it or nothing.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    pub fn keep(&mut self, events: &[RunEvent]) -> Result<(), StoreError> {
+        let begins = events.iter().any(|event| matches!(event, RunEvent::Started { .. }));
+        if begins && self.life.is_none() {
+            let life = Life::begin(&self.path, &self.run.id);
+            self.life = life.map_err(|error| StoreError::io(&self.path, &error))?;
+        }
+        let is_over = events.iter().any(|event| matches!(event, RunEvent::Ended(_)));
+        let commit = self.git.as_mut().and_then(|git| git.answer(is_over));
+        let kept = self.write(events, commit).and_then(|()| {
+            if is_over {
+                self.life = None;
+                prune(&self.path, &mut self.connection, self.limits)?;
+            }
+            Ok(())
+        });
+        kept.map_err(|error| StoreError::of(&self.path, &error))
+    }
+
+    fn write(&mut self, events: &[RunEvent], commit: Option<Commit>) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for event in events {
+            self.run.event(event, &transaction)?;
+        }
+        if let (Some(commit), Some(run)) = (commit, self.run.number) {
+            let set = "UPDATE run SET git_commit = ?2, git_dirty = ?3 WHERE number = ?1";
+            transaction.execute(set, params![run, commit.id, commit.dirty])?;
+        }
+        transaction.commit()
+    }
+}
+
+impl Writing {
+    /// A run that was broken off, as far as its cases have ended.
+    fn of(connection: &mut Connection, head: RunHead) -> rusqlite::Result<Writing> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let run = head.number;
+        let left = "run = ?1 AND place IN
+                    (SELECT place FROM cases WHERE run = ?1 AND (status IS NULL OR left_over <> 0))";
+        transaction.execute(&format!("DELETE FROM attempt WHERE {left}"), [run])?;
+        transaction.execute(&format!("DELETE FROM cases WHERE {left}"), [run])?;
+        transaction.execute("DELETE FROM stop WHERE run = ?1", [run])?;
+        transaction.execute("UPDATE run SET ended = NULL, summary = NULL WHERE number = ?1", [run])?;
+        let last = "SELECT max(coalesce(max(ended), 0), coalesce(max(began), 0)) FROM cases WHERE run = ?1";
+        let told: i64 = transaction.query_row(last, [run], |row| row.get(0))?;
+        let mut known = Known::default();
+        {
+            let mut select = transaction.prepare("SELECT number, path, shown FROM suite WHERE run = ?1")?;
+            let mut rows = select.query([run])?;
+            while let Some(row) = rows.next()? {
+                let (path, shown): (String, String) = (row.get(1)?, row.get(2)?);
+                known.suites.insert(hash(&(PathBuf::from(path), shown)), unsigned(row.get(0)?));
+            }
+            // What is shown from other files gets new numbers: the old ones stay for what refers to them.
+            let most: i64 = transaction.query_row(
+                "SELECT coalesce(max(number), 0) FROM source WHERE run = ?1",
+                [run],
+                |row| row.get(0),
+            )?;
+            known.first_source = unsigned(most);
+        }
+        let before = {
+            let mut select = transaction.prepare("SELECT place FROM cases WHERE run = ?1")?;
+            let places = select.query_map([run], |row| row.get::<_, i64>(0).map(unsigned))?;
+            places.collect::<rusqlite::Result<HashSet<usize>>>()?
+        };
+        transaction.commit()?;
+        Ok(Writing {
+            id: head.id,
+            about: head.about,
+            number: Some(run),
+            told,
+            known,
+            began: HashMap::new(),
+            alone: HashMap::new(),
+            before,
+            commit: None,
+        })
+    }
+
+    fn event(&mut self, event: &RunEvent, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        self.told += 1;
+        if let (RunEvent::Started { at, .. }, None) = (event, self.number) {
+            let (commit, dirty) = self.commit.take().map(|commit| (commit.id, commit.dirty)).unzip();
+            let insert =
+                "INSERT INTO run (id, began, about, git_commit, git_dirty) VALUES (?1, ?2, ?3, ?4, ?5)";
+            transaction.execute(insert, params![self.id, at, packed(&self.about)?, commit, dirty])?;
+            self.number = Some(transaction.last_insert_rowid());
+        }
+        // Of a run that ends before it has begun there is nothing to tell.
+        let Some(run) = self.number else { return Ok(()) };
+        match event {
+            RunEvent::Started { .. } => Ok(()),
+            RunEvent::CaseStarted(told) => {
+                self.began.insert(told.index, self.told);
+                Ok(())
+            }
+            RunEvent::AttemptEnded { attempt, repetition } => match repetition {
+                Repetition::Retried { retries: 0 } => {
+                    self.alone.insert(attempt.selected.index, (attempt.clone(), *repetition));
+                    Ok(())
+                }
+                Repetition::Retried { .. } | Repetition::Repeated { .. } => {
+                    self.case(&attempt.selected, Some(*repetition), run, transaction)?;
+                    self.attempt(attempt, run, Some(self.told), transaction)
+                }
+            },
+            RunEvent::CaseEnded(outcome) if self.before.contains(&outcome.selected.index) => Ok(()),
+            RunEvent::CaseEnded(outcome) => self.outcome(outcome, run, transaction),
+            RunEvent::Stopping(wish) => {
+                let insert = "INSERT INTO stop (run, told, wish) VALUES (?1, ?2, ?3)";
+                transaction.execute(insert, params![run, self.told, text(wish)?])?;
+                Ok(())
+            }
+            RunEvent::Ended(summary) => {
+                let set = "UPDATE run SET ended = ?2, summary = ?3 WHERE number = ?1";
+                transaction.execute(set, params![run, summary.ended_at, text(summary)?])?;
+                Ok(())
+            }
+        }
+    }
+
+    /// A case of which something is kept for the first time.
+    fn case(
+        &mut self,
+        told: &Told,
+        repetition: Option<Repetition>,
+        run: i64,
+        transaction: &Transaction<'_>,
+    ) -> rusqlite::Result<()> {
+        let suite = self.suite(&told.suite, run, transaction)?;
+        let facts = pack(&kept::case(told, repetition).map_err(unwritable)?);
+        let began = self.began.get(&told.index);
+        // Attempts of a case come one after the other; only the first of them has to write it down.
+        transaction
+            .prepare_cached(
+                "INSERT OR IGNORE INTO cases (run, place, id, suite, began, facts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![run, signed(told.index), told.case.id, signed(suite), began, facts])?;
+        Ok(())
+    }
+
+    fn attempt(
+        &mut self,
+        attempt: &Attempt,
+        run: i64,
+        told: Option<i64>,
+        transaction: &Transaction<'_>,
+    ) -> rusqlite::Result<()> {
+        let mut numbers = InTransaction { transaction, run, known: &mut self.known };
+        let facts = pack(&kept::attempt(attempt, &mut numbers)?);
+        let events = packed(&attempt.events)?;
+        transaction
+            .prepare_cached(
+                "INSERT OR REPLACE INTO attempt (run, place, number, told, facts, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                run,
+                signed(attempt.selected.index),
+                signed(attempt.number),
+                told,
+                facts,
+                events
+            ])?;
+        Ok(())
+    }
+
+    fn outcome(
+        &mut self,
+        outcome: &Outcome,
+        run: i64,
+        transaction: &Transaction<'_>,
+    ) -> rusqlite::Result<()> {
+        let index = outcome.selected.index;
+        let alone = self.alone.remove(&index);
+        let repetition = alone.as_ref().map(|(_, repetition)| *repetition);
+        self.case(&outcome.selected, repetition, run, transaction)?;
+        self.began.remove(&index);
+        if let Some((attempt, _)) = alone {
+            // The event that told of it came right before this one.
+            self.attempt(&attempt, run, Some(self.told - 1), transaction)?;
+        } else if outcome.never_begun {
+            for attempt in &outcome.attempts {
+                self.attempt(attempt, run, None, transaction)?;
+            }
+        }
+        let kind = outcome.verdict.failure.as_ref().map(|failure| failure.kind.name());
+        let status = outcome.verdict.status.name();
+        let came_to = pack(&kept::outcome(outcome).map_err(unwritable)?);
+        transaction
+            .prepare_cached(
+                "UPDATE cases SET ended = ?3, status = ?4, kind = ?5, left_over = ?6, outcome = ?7
+                 WHERE run = ?1 AND place = ?2",
+            )?
+            .execute(params![run, signed(index), self.told, status, kind, outcome.is_left_over(), came_to])?;
+        Ok(())
+    }
+
+    fn suite(
+        &mut self,
+        suite: &Arc<Suite>,
+        run: i64,
+        transaction: &Transaction<'_>,
+    ) -> rusqlite::Result<usize> {
+        let new = self.known.suites.len() + 1;
+        let number = *self.known.suites.entry(hash(&(&suite.path, &suite.shown))).or_insert(new);
+        if number == new {
+            let insert = "INSERT OR REPLACE INTO suite (run, number, path, shown) VALUES (?1, ?2, ?3, ?4)";
+            transaction
+                .execute(insert, params![run, signed(number), suite.path.to_string_lossy(), &*suite.shown])?;
+        }
+        Ok(number)
+    }
+}
+
+impl Numbers for InTransaction<'_> {
+    fn number(&mut self, source: &Arc<Source>) -> rusqlite::Result<usize> {
+        let Source { name, text, first_line, first_column } = &**source;
+        let Known { sources, first_source, .. } = &mut *self.known;
+        let new = *first_source + sources.len() + 1;
+        let number = *sources.entry(hash(&(name, text, first_line, first_column))).or_insert(new);
+        if number == new {
+            let insert = "INSERT OR REPLACE INTO source (run, number, name, text, first_line, first_column)
+                          VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let packed = pack(text.as_bytes());
+            self.transaction.execute(
+                insert,
+                params![self.run, signed(number), &**name, packed, first_line, first_column],
+            )?;
+        }
+        Ok(number)
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn packed(value: &impl Serialize) -> rusqlite::Result<Vec<u8>> {
+    Ok(pack(&serde_json::to_vec(value).map_err(unwritable)?))
+}
+
+fn text(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(unwritable)
+}
+
+fn unwritable(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(error.into())
+}
+
+/// A number as it was before SQLite counted it.
+fn unsigned(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+/// SQLite counts in signed numbers.
+pub(super) fn signed(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

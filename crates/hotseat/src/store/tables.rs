@@ -1,0 +1,174 @@
+//! The tables, and how a file comes to have them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::StoreError;
+use super::place::make_folder;
+
+/// What makes the tables of each version from those of the one before. What stands here is never changed: files that
+/// were made with it are about.
+const STEPS: [&str; 1] = ["
+    -- What is told at the beginning of a run is `about`, at its end `summary`.
+    CREATE TABLE run (
+        number INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        began INTEGER NOT NULL,
+        ended INTEGER,
+        about BLOB NOT NULL,
+        summary TEXT,
+        git_commit TEXT,
+        git_dirty INTEGER
+    );
+    -- Files from which something is shown, and that are no pieces of suites.
+    CREATE TABLE source (
+        run INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        text BLOB NOT NULL,
+        first_line INTEGER NOT NULL,
+        first_column INTEGER NOT NULL,
+        PRIMARY KEY (run, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE suite (
+        run INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        path TEXT NOT NULL,
+        shown TEXT NOT NULL,
+        PRIMARY KEY (run, number)
+    ) WITHOUT ROWID;
+    -- A case with an attempt that has ended; what it came to is known when `status` is. `began`, `ended` and `told` are
+    -- the places of events among those of the run.
+    CREATE TABLE cases (
+        run INTEGER NOT NULL,
+        place INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        suite INTEGER NOT NULL,
+        began INTEGER,
+        facts BLOB NOT NULL,
+        ended INTEGER,
+        status TEXT,
+        kind TEXT,
+        left_over INTEGER,
+        outcome BLOB,
+        PRIMARY KEY (run, place)
+    );
+    CREATE TABLE attempt (
+        run INTEGER NOT NULL,
+        place INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        told INTEGER,
+        facts BLOB NOT NULL,
+        events BLOB NOT NULL,
+        PRIMARY KEY (run, place, number)
+    );
+    CREATE TABLE stop (
+        run INTEGER NOT NULL,
+        told INTEGER NOT NULL,
+        wish TEXT NOT NULL
+    );
+"];
+
+/// `Hot1` as a number: by this a file is known to be a store.
+const APPLICATION: i64 = 0x486f_7431;
+
+/// How long another process that writes is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Opens a store; makes it where there is none, if it `may_begin`.
+pub(super) fn open(path: &Path, may_begin: bool) -> Result<Connection, StoreError> {
+    let fail = |error: rusqlite::Error| StoreError::of(path, &error);
+    if may_begin {
+        make_folder(path).map_err(|error| StoreError::io(path, &error))?;
+    } else if !path.is_file() {
+        let words = format!("no runs are kept in {}: `hotseat test` keeps them there", path.display());
+        return Err(StoreError::NothingKept(words));
+    }
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    flags.set(OpenFlags::SQLITE_OPEN_CREATE, may_begin);
+    let mut connection = Connection::open_with_flags(path, flags).map_err(fail)?;
+    connection.busy_timeout(PATIENCE).map_err(fail)?;
+    connection.set_prepared_statement_cache_capacity(32);
+    let (application, version) = marks(&connection).map_err(fail)?;
+    let is_new = application == 0 && version == 0 && is_empty(&connection).map_err(fail)?;
+    if is_new {
+        // Space of runs that were pruned can be given back; that has to be said before there are tables.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(fail)?;
+    } else if application != APPLICATION {
+        let words = format!("{} is a database, and not one in which runs are kept", path.display());
+        return Err(StoreError::Unusable(words));
+    }
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
+    connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
+    if is_new || version < known() {
+        migrate(&mut connection).map_err(fail)?;
+    } else if version > known() {
+        let words = format!(
+            "{} was made by a later version of Hotseat (tables {version}, and this one knows {}): update it, \
+             or keep runs elsewhere",
+            path.display(),
+            known()
+        );
+        return Err(StoreError::Unusable(words));
+    }
+    Ok(connection)
+}
+
+/// The version of the tables that are known.
+fn known() -> i64 {
+    STEPS.len() as i64
+}
+
+fn marks(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
+    let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok((application, version))
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
+}
+
+/// Makes the tables from those that are there. Another process may do so at the same moment: whoever is first has done
+/// it for both.
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (_, version) = marks(&transaction)?;
+    for step in STEPS.iter().skip(usize::try_from(version).unwrap_or(usize::MAX)) {
+        transaction.execute_batch(step)?;
+    }
+    if version < known() {
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", known())?;
+    }
+    transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_a_later_version_or_of_somebody_else_is_refused_in_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.db");
+        drop(open(&path, true).unwrap());
+        let later = Connection::open(&path).unwrap();
+        later.pragma_update(None, "user_version", 99).unwrap();
+        drop(later);
+        let words = open(&path, true).unwrap_err().to_string();
+        assert!(words.contains("later version of Hotseat (tables 99"), "{words}");
+
+        let other = folder.path().join("other.db");
+        Connection::open(&other).unwrap().execute_batch("CREATE TABLE mine (n)").unwrap();
+        let words = open(&other, true).unwrap_err().to_string();
+        assert!(words.contains("not one in which runs are kept"), "{words}");
+
+        let text = folder.path().join("text.db");
+        std::fs::write(&text, "no database at all, but long enough to be taken for one".repeat(100)).unwrap();
+        let words = open(&text, true).unwrap_err().to_string();
+        assert!(words.contains("not a database"), "{words}");
+    }
+}

@@ -1,0 +1,324 @@
+//! What tests ask of their session.
+
+use std::sync::Arc;
+
+use hotseat_document::{Kind, Place};
+use hotseat_trace::{Failure, FailureKind};
+use serde_json::{Map, Value, json};
+
+use super::engine::File;
+use super::keys::keys_as_written;
+use super::told;
+use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
+use crate::cases::{
+    SHARED, SIMULATE, Topics, USER, assertions_in, brief_in, messages_in, topics_in, turn_in,
+};
+use crate::checks::{Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path, Reference, Strength};
+use crate::roles::Judgement;
+use crate::session::{Checked, Ended, SaidElsewhere, Session, Simulation, Subject};
+
+/// What a command comes to.
+enum Reply {
+    /// It was carried out; this is what it gives.
+    Done(Value),
+    /// The case has ended.
+    Ended(Ended),
+    /// It makes no sense, in words.
+    Wrong(String),
+}
+
+/// Carries out what a test asks for, and says what it is told.
+pub async fn act(command: &Value, session: &mut Session<'_>, file: &File) -> Value {
+    let command = Command { given: command, file };
+    let reply = match command.given["do"].as_str().unwrap_or_default() {
+        "say" => command.say(session).await,
+        "simulate" => command.simulate(session).await,
+        "graph" => command.graph(session).await,
+        "check" => command.check(session).await,
+        "compare" => command.compare(session).await,
+        "skip" => Reply::Ended(session.skip(command.text("reason"))),
+        "results" => Reply::Done(told::results(session.checks()).into()),
+        "path" => command.path(),
+        "judge" => command.judge(session).await,
+        other => Reply::Wrong(format!("`{other}` is nothing that a test can ask for")),
+    };
+    let mut told = Map::new();
+    match reply {
+        Reply::Done(value) => drop(told.insert("value".to_string(), value)),
+        Reply::Ended(Ended { why, .. }) => drop(told.insert("ended".to_string(), why.into())),
+        Reply::Wrong(words) => drop(told.insert("wrong".to_string(), words.into())),
+    }
+    if session.topics().is_some() {
+        told.insert("topics".to_string(), told::topics(session.conversation()));
+    }
+    Value::Object(told)
+}
+
+#[derive(Clone, Copy)]
+struct Command<'a> {
+    given: &'a Value,
+    file: &'a File,
+}
+
+impl Command<'_> {
+    fn text(self, key: &str) -> String {
+        self.given[key].as_str().unwrap_or_default().to_string()
+    }
+
+    /// Where in the file it was asked for.
+    fn place(self, session: &Session<'_>) -> Place {
+        let stack = self.given["at"].as_str().unwrap_or_default();
+        let frames = self.file.scripts.frames(stack);
+        frames.into_iter().next().map_or_else(|| session.case().place.clone(), |frame| frame.place)
+    }
+
+    async fn say(self, session: &mut Session<'_>) -> Reply {
+        let place = self.place(session);
+        let written = keys_as_written(&self.given["turn"], &Kind::Shape(&TURN));
+        match turn_in(&written, &session.case().unwritten, place) {
+            Err(words) => Reply::Wrong(words),
+            Ok(turn) => done(session.say(turn).await),
+        }
+    }
+
+    async fn simulate(self, session: &mut Session<'_>) -> Reply {
+        let groups = self.given["above"].as_array().into_iter().flatten();
+        let groups: Vec<Value> = groups.map(|brief| keys_as_written(brief, &Kind::Shape(&USER))).collect();
+        let own = keys_as_written(&self.given["brief"], &Kind::Shape(&SIMULATE));
+        let mut brief = match brief_in(&own, &groups, &session.case().shared().simulate) {
+            Err(words) => return Reply::Wrong(words),
+            Ok(brief) => brief,
+        };
+        if let Some(template) = &mut brief.template
+            && let Err(words) = template.load(&self.file.folders)
+        {
+            return Reply::Wrong(words);
+        }
+        let unknown = brief.unknown_topics(session.topics());
+        if let Some(wrong) = unknown.into_iter().next() {
+            return Reply::Wrong(wrong.message);
+        }
+        let simulation = Simulation { max_turns: None, brief: Some(Arc::new(brief)) };
+        let first = session.conversation().turns.len();
+        match session.simulate(simulation).await {
+            Ok(stopped) => Reply::Done(json!({
+                "reason": stopped.reason.name(),
+                "goalProgress": stopped.goal_progress,
+                "detail": stopped.detail,
+                "turnCount": session.conversation().turns.len() - first,
+            })),
+            Err(ended) => Reply::Ended(ended),
+        }
+    }
+
+    async fn graph(self, session: &mut Session<'_>) -> Reply {
+        let written = json!({"topics": self.given["topics"], "graph": self.given["graph"]});
+        let written = keys_as_written(&written, &Kind::Shape(&SHARED));
+        match topics_in(&written, &session.case().shared().topics, self.place(session)) {
+            Err(words) => Reply::Wrong(words),
+            Ok(topics) => done(session.declare_topics(Arc::new(topics)).await),
+        }
+    }
+
+    async fn check(self, session: &mut Session<'_>) -> Reply {
+        let checks = match assertions_in(&keys_as_written(&self.given["assertion"], &OWN_ASSERT_KIND)) {
+            Err(words) => return Reply::Wrong(words),
+            Ok(checks) => checks,
+        };
+        let unknown = Topics::unknown(session.topics(), checks.iter()).into_iter().next();
+        if let Some(wrong) = unknown {
+            return Reply::Wrong(wrong.message);
+        }
+        let mut passed = true;
+        for check in checks {
+            let negated = check.negated != self.is("negated");
+            match self.decide(Check { negated, ..check }, session).await {
+                Ok(holds) => passed &= holds,
+                Err(ended) => return Reply::Ended(ended),
+            }
+        }
+        Reply::Done(passed.into())
+    }
+
+    async fn compare(self, session: &mut Session<'_>) -> Reply {
+        let place = self.place(session);
+        let of_value = (self.given["kind"] == "value").then(|| asserted_of(&place)).flatten();
+        let compared = Compared {
+            expected: match of_value {
+                Some(value) => format!("`{value}` {}", self.text("expected")),
+                None => self.text("expected"),
+            },
+            actual: self.text("actual"),
+            holds: match self.given["error"].as_str() {
+                Some(words) => Err(words.to_string()),
+                None => Ok(self.is("holds")),
+            },
+        };
+        let written = json!({"type": self.given["kind"], "value": compared.expected});
+        let check = Check {
+            negated: self.is("negated"),
+            written: Some(Arc::new(written)),
+            ..Check::new(CheckKind::Compared(compared), session.case().place.clone())
+        };
+        match self.decide(check, session).await {
+            Ok(passed) => Reply::Done(passed.into()),
+            Err(ended) => Reply::Ended(ended),
+        }
+    }
+
+    fn is(self, key: &str) -> bool {
+        self.given[key].as_bool() == Some(true)
+    }
+
+    async fn decide(self, check: Check, session: &mut Session<'_>) -> Result<bool, Ended> {
+        let check = Check {
+            strength: if self.is("soft") { Strength::Soft } else { Strength::Hard },
+            message: self.given["message"].as_str().map(str::to_string),
+            place: self.place(session),
+            ..check
+        };
+        let subject = match self.given["subject"].as_str() {
+            Some("turn") => Subject::LastTurn,
+            _ => Subject::Conversation,
+        };
+        session
+            .decide(check, subject)
+            .await
+            .map(|Checked { verdict, error, .. }| verdict.passed && error.is_none())
+    }
+
+    /// What a judge of the project says of something that was said elsewhere.
+    async fn judge(self, session: &mut Session<'_>) -> Reply {
+        let (response, options) = (&self.given["response"], &self.given["options"]);
+        let told = &options["metadata"];
+        let judging = Judging {
+            judge: match Reference::parse(&self.text("judge")) {
+                Ok(judge) => Some(judge),
+                Err(words) => return Reply::Wrong(words),
+            },
+            connector: options["connector"].as_str().map(str::to_string),
+            ..Judging::default()
+        };
+        let criteria = [&options["criteria"], &told["criteria"]].into_iter().find(|said| !said.is_null());
+        let matter = Matter::Open(Open {
+            criteria: criteria.cloned(),
+            options: match options {
+                Value::Object(options) => options.clone(),
+                _ => Map::new(),
+            },
+        });
+        let before = match &told["conversation"] {
+            Value::Null => Vec::new(),
+            messages => match messages_in(messages) {
+                Ok(messages) => messages,
+                Err(words) => return Reply::Wrong(format!("`metadata.conversation`: {words}")),
+            },
+        };
+        let answer = match (response, &response["content"], &response["text"]) {
+            (Value::String(text), ..) | (_, Value::String(text), _) | (_, _, Value::String(text)) => {
+                text.clone()
+            }
+            (other, ..) => other.to_string(),
+        };
+        let written = json!({"type": "agent", "use": self.given["judge"], "criteria": criteria});
+        let check = Check {
+            written: Some(Arc::new(written)),
+            ..Check::new(CheckKind::Judged(Judged { matter, judging }), self.place(session))
+        };
+        match session.judge_elsewhere(check, SaidElsewhere { before, answer }).await {
+            Err(ended) => Reply::Ended(ended),
+            Ok(Err(words)) => Reply::Done(json!({"passed": false, "error": words})),
+            Ok(Ok(Judgement { passed, score, reasoning, .. })) => {
+                Reply::Done(json!({"passed": passed, "score": score, "reason": reasoning}))
+            }
+        }
+    }
+
+    /// Whether a path selects a value in another one.
+    fn path(self) -> Reply {
+        match Path::parse(&self.text("path")) {
+            Err(words) => Reply::Done(json!({"error": format!("this is not a JSON path: {words}")})),
+            Ok(path) => {
+                let (holds, actual) = path.is_in(&self.given["value"], &self.given["expected"]);
+                Reply::Done(json!({"holds": holds, "actual": actual}))
+            }
+        }
+    }
+}
+
+/// What stands between the parentheses of `expect(…)` or `evaluate(…)`, before the matcher at a place.
+fn asserted_of(matcher: &Place) -> Option<String> {
+    let before = matcher.source.text[..matcher.span.start].trim_end().strip_suffix('.')?.trim_end();
+    let before = before.strip_suffix(".not").unwrap_or(before).trim_end().strip_suffix(')')?;
+    let mut open = 1;
+    let start = before.char_indices().rev().find(|(_, character)| {
+        open += match character {
+            ')' => 1,
+            '(' => -1,
+            _ => 0,
+        };
+        open == 0
+    })?;
+    let is_word = ["expect", "evaluate"].iter().any(|word| before[..start.0].trim_end().ends_with(word));
+    let value = first_argument(&before[start.0 + 1..]).trim();
+    (is_word && !value.is_empty() && value.len() <= LONGEST_SUBJECT && !value.contains('\n'))
+        .then(|| value.to_string())
+}
+
+/// What stands before the first comma that belongs to no inner list.
+fn first_argument(arguments: &str) -> &str {
+    let (mut depth, mut quote) = (0_i32, None);
+    let mut characters = arguments.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match (quote, character) {
+            (_, '\\') => drop(characters.next()),
+            (Some(open), close) if open == close => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'' | '`') => quote = Some(character),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            (None, ',') if depth == 0 => return &arguments[..at],
+            (None, _) => {}
+        }
+    }
+    arguments
+}
+
+/// So many bytes of what is compared are shown.
+const LONGEST_SUBJECT: usize = 80;
+
+fn done(said: Result<(), Ended>) -> Reply {
+    said.map_or_else(Reply::Ended, |()| Reply::Done(Value::Null))
+}
+
+/// A failure of the script itself.
+pub fn broken(error: &hotseat_script::ScriptError) -> Failure {
+    let first = error.message.lines().next().unwrap_or_default();
+    let message = match &error.place {
+        Some(place) => format!("{first} ({place})"),
+        None => first.to_string(),
+    };
+    Failure::new(FailureKind::ScriptError, message).with_detail(error.diagnostic().render(false, 100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotseat_document::Source;
+
+    #[test]
+    fn what_is_asserted_of_stands_before_its_matcher() {
+        for (line, value) in [
+            ("expect(1 + 1).toBe(2)", Some("1 + 1")),
+            ("expect(a.b(c)[0], 'own, words').not.toBe(2)", Some("a.b(c)[0]")),
+            ("evaluate( f(x, y) ) . toBe(2)", Some("f(x, y)")),
+            ("expect(\"a, b\").toBe(2)", Some("\"a, b\"")),
+            ("x.toBe(2)", None),
+            ("f(1).toBe(2)", None),
+        ] {
+            let source = Source::new("a.ts", line, 1);
+            let at = line.find("toBe").unwrap();
+            assert_eq!(asserted_of(&Place::new(&source, at..at + 4)).as_deref(), value, "{line}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a file of tests declares becomes cases.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_document::{Diagnostic, Diagnostics, Kind, Place, Source, json};
+use hotseat_script::{Context, Host, Limits, thread};
+use serde_json::{Value, json};
+
+use super::engine::{File, MODULE};
+use super::keys::keys_as_written;
+use super::program::Program;
+use crate::cases::shape::CASE;
+use crate::cases::{Case, Decoding, Suite};
+use crate::scripts::{Library, Places};
+
+/// How long a file may take to declare its tests.
+const LOADING: Duration = Duration::from_secs(10);
+
+/// What only a conversation that is written can have: a test says these things itself.
+const WRITTEN: &[&str] =
+    &["input", "turns", "expected", "interactive", "type", "hooks", "on_missing_input", "on_complete"];
+
+type Decoded = Result<Case, Diagnostics>;
+
+/// The tests of a file, in its order. An entry is a case or all that is wrong with it; a file that cannot be run is one
+/// mistake, and so is one without a test.
+pub fn cases(suite: &Suite, library: &Library, places: &Places, decoding: Decoding<'_>) -> Vec<Decoded> {
+    let declared = library.file(&suite.path, places).and_then(|(scripts, module)| {
+        let folders = vec![suite.folder.clone(), places.root.clone(), PathBuf::new()];
+        let file = File { scripts, module, folders };
+        declared(&file, library).map(|declared| (file, declared))
+    });
+    let (file, declared) = match declared {
+        Ok(declared) => declared,
+        Err(mistake) => return vec![Err(mistake.into())],
+    };
+    if declared.is_empty() {
+        let message = format!("no tests in {}", suite.shown);
+        let help = "a test is `export function TestSomething(t) { … }`, or `it(\"does something\", () => { … })` of the module `hotseat`";
+        return vec![Err(Diagnostic::new(message).help(help).into())];
+    }
+    let mut known: Vec<String> = Vec::new();
+    let mut cases: Vec<Decoded> = Vec::with_capacity(declared.len());
+    for test in declared {
+        let case = test.case(&file, decoding);
+        cases.push(case.and_then(|case| {
+            if known.contains(&case.id) {
+                let message = format!("another test in this file is called `{}`", case.id);
+                return Err(Diagnostic::new(message)
+                    .at(case.place.clone())
+                    .help("give one of them another name")
+                    .into());
+            }
+            known.push(case.id.clone());
+            Ok(case)
+        }));
+    }
+    cases
+}
+
+/// A test that a file declares.
+struct Declared {
+    kind: String,
+    name: String,
+    place: Option<Place>,
+    /// What a case file would say of it.
+    written: Value,
+}
+
+/// Runs a file to see what it declares.
+fn declared(file: &File, library: &Library) -> Result<Vec<Declared>, Diagnostic> {
+    let limits = Limits { time: LOADING, ..Limits::default() };
+    let (of, library) = (file.clone(), library.clone());
+    let run = thread::run(LOADING, move |stop| {
+        let hidden =
+            Host::new().function("ask", |_| Err("nothing can be asked while a file is loaded".to_string()));
+        let mut context =
+            Context::new(&of.scripts, limits, of.furnish(library.looking(), hidden))?.until(stop);
+        context.enter(MODULE, "declared", &of.module, &[])
+    });
+    let found = run.and_then(|found| found).map_err(|error| error.diagnostic())?;
+    let mut all: Vec<Declared> =
+        found.as_array().into_iter().flatten().map(|one| Declared::read(one, file)).collect();
+    let line = |test: &Declared| test.place.as_ref().map(|place| (place.line(), place.column()));
+    all.sort_by_key(line);
+    Ok(all)
+}
+
+impl Declared {
+    fn read(one: &Value, file: &File) -> Declared {
+        let text = |key: &str| one[key].as_str().unwrap_or_default();
+        match one["kind"].as_str() {
+            Some("test") => Declared {
+                kind: "test".to_string(),
+                name: text("name").to_string(),
+                place: file.scripts.place_of(&file.module, text("source")),
+                // One of its assertions after the other is noted, as in Go.
+                written: json!({"name": one["name"], "continue_on_failure": true}),
+            },
+            _ => Declared {
+                kind: "it".to_string(),
+                name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
+                place: file.scripts.frames(text("at")).into_iter().next().map(|frame| frame.place),
+                written: keys_as_written(&one["case"], &Kind::Shape(&CASE)),
+            },
+        }
+    }
+
+    fn case(self, file: &File, decoding: Decoding<'_>) -> Decoded {
+        let Declared { kind, name, place, written } = self;
+        let place = place.unwrap_or_else(|| {
+            Place::new(&Source::new(file.module.path().to_string(), String::new(), 1), 0..0)
+        });
+        if let Some(key) = WRITTEN.iter().find(|key| written.get(key).is_some()) {
+            let message =
+                format!("`{key}` is nothing that can be said of a test: it holds the conversation itself");
+            return Err(Diagnostic::new(message).at(place).into());
+        }
+        let source = Source::new(place.file().to_string(), written.to_string(), place.line());
+        let case = Case::read(&source, json::parse, decoding);
+        let case = case.map_err(|mistakes| at_place(mistakes, &place))?;
+        let program = Program { file: file.clone(), kind, name };
+        Ok(case.driven_by(Arc::new(program), place))
+    }
+}
+
+/// What is wrong with what was declared, where it was declared.
+fn at_place(mistakes: Diagnostics, place: &Place) -> Diagnostics {
+    let mut all = Diagnostics::new();
+    for mistake in mistakes {
+        all.push(Diagnostic { place: Some(place.clone()), ..mistake });
+    }
+    all
+}

@@ -1,0 +1,190 @@
+// The conversation as scripts see it, and what the user says in it.
+
+class ToolCall {
+  constructor(call, turn) {
+    Object.assign(this, call);
+    this.turn = turn;
+  }
+  argument(key) {
+    return isObject(this.arguments) ? this.arguments[key] : undefined;
+  }
+}
+
+const callsOf = (calls, name, expected) =>
+  calls.filter((call) => call.name === name && (expected === undefined || holds(call.arguments, expected)));
+
+class Message {
+  constructor(message) {
+    Object.assign(this, message);
+  }
+  get isUser() {
+    return this.role === "user";
+  }
+  get isAgent() {
+    return this.role === "agent";
+  }
+  hasToolCall(name) {
+    return callsOf(this.toolCalls, name).length > 0;
+  }
+}
+
+class AgentResponse {
+  constructor(text, toolCalls, metadata) {
+    Object.assign(this, { text, toolCalls, metadata });
+  }
+  get length() {
+    return [...this.text].length;
+  }
+  get isEmpty() {
+    return this.text.trim() === "";
+  }
+  matches(pattern) {
+    return fits(pattern, this.text);
+  }
+  includes(text) {
+    return this.text.includes(text);
+  }
+  hasToolCall(name, expected) {
+    return callsOf(this.toolCalls, name, expected).length > 0;
+  }
+  findToolCalls(name, expected) {
+    return callsOf(this.toolCalls, name, expected);
+  }
+  toString() {
+    return this.text;
+  }
+}
+
+class Turn {
+  constructor({ number, user, text, calls, topic, caller, startedAt, endedAt, durationMs, metadata }) {
+    const toolCalls = calls.map((call) => new ToolCall(call, number));
+    const source = caller === "hotseat" ? "script" : caller;
+    this.number = number;
+    this.topic = topic;
+    this.durationMs = durationMs;
+    this.toolCalls = toolCalls;
+    this.userMessage = new Message({ role: "user", content: user, timestamp: startedAt, toolCalls: [], source, metadata: {} });
+    this.agentResponse = new AgentResponse(text, toolCalls, metadata);
+    this.agentMessage = new Message({ role: "agent", content: text, timestamp: endedAt, toolCalls, source: "agent", metadata });
+  }
+  hasToolCall(name, expected) {
+    return callsOf(this.toolCalls, name, expected).length > 0;
+  }
+  findToolCalls(name, expected) {
+    return callsOf(this.toolCalls, name, expected);
+  }
+  toolCall(name) {
+    return this.toolCalls.find((call) => call.name === name);
+  }
+}
+
+const turns = [];
+let topics = { current: null, history: [], visits: [] };
+
+/** How topics stand now. A turn may have been found out to belong to one after it was held. */
+function follow(now) {
+  topics = now;
+  now.ofTurns.forEach((topic, at) => {
+    if (turns[at] !== undefined) turns[at].topic = topic;
+  });
+}
+
+const conversation = Object.freeze({
+  get turns() {
+    return [...turns];
+  },
+  get messages() {
+    return turns.flatMap((turn) => [turn.userMessage, turn.agentMessage]);
+  },
+  get allToolCalls() {
+    return turns.flatMap((turn) => turn.toolCalls);
+  },
+  get currentTopic() {
+    return topics.current;
+  },
+  get topicHistory() {
+    return [...topics.history];
+  },
+  get topicVisits() {
+    return topics.visits.map((visit) => ({ topic: visit.topic, turns: visit.turns.map((number) => turns[number - 1]) }));
+  },
+  get evaluationResults() {
+    within("conversation.evaluationResults");
+    return ask({ do: "results" });
+  },
+  get softEvaluations() {
+    return this.evaluationResults.filter((result) => result.mode === "soft");
+  },
+  get hardEvaluations() {
+    return this.evaluationResults.filter((result) => result.mode === "hard");
+  },
+  get turnCount() {
+    return turns.length;
+  },
+  get lastTurn() {
+    return turns.at(-1);
+  },
+  get lastUserMessage() {
+    return turns.at(-1)?.userMessage;
+  },
+  get lastAgentResponse() {
+    return turns.at(-1)?.agentResponse;
+  },
+  get isEmpty() {
+    return turns.length === 0;
+  },
+  hasToolCall: (name, expected) => callsOf(conversation.allToolCalls, name, expected).length > 0,
+  calledTool: (name, expected) => callsOf(conversation.allToolCalls, name, expected).length,
+  toolCallsFor: (name, expected) => callsOf(conversation.allToolCalls, name, expected),
+  inTopic: (name) => topics.current === name,
+  turnsInTopic: (name) => turns.filter((turn) => turn.topic === name).length,
+  turnsForTopic: (name) => turns.filter((turn) => turn.topic === name),
+});
+
+const agent = Object.freeze({
+  get response() {
+    return turns.at(-1)?.agentResponse;
+  },
+  get lastResponse() {
+    return turns.at(-1)?.agentResponse;
+  },
+  get currentTurn() {
+    return turns.at(-1);
+  },
+  get currentTopic() {
+    return topics.current;
+  },
+  get toolCalls() {
+    return turns.at(-1)?.toolCalls ?? [];
+  },
+  calledTool: (name, expected) => callsOf(agent.toolCalls, name, expected).length,
+  inTopic: (name) => topics.current === name,
+  responseMatches: (pattern) => fits(pattern, turns.at(-1)?.agentResponse.text ?? ""),
+});
+
+const user = Object.freeze({
+  says(input, options = {}) {
+    within("user.says");
+    if (typeof input !== "string" && !isObject(input)) throw new TypeError(`user.says needs what the user says, and was given ${shown(input)}`);
+    const turn = typeof input === "string" || Array.isArray(input) || input.user === undefined ? { user: input } : input;
+    ask({ do: "say", turn: withSources({ ...turn, ...options }), at: at() });
+    return turns.at(-1).agentResponse;
+  },
+  simulate(brief = {}) {
+    within("user.simulate");
+    return simulate(brief);
+  },
+});
+
+/** Regular expressions within data are what they are made of. */
+function withSources(value) {
+  if (value instanceof RegExp) return inline(value);
+  if (Array.isArray(value)) return value.map(withSources);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withSources(one)]));
+}
+
+function inline(pattern) {
+  const flags = [...pattern.flags].filter((flag) => "ims".includes(flag)).join("");
+  return flags === "" ? pattern.source : `(?${flags})${pattern.source}`;
+}

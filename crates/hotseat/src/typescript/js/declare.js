@@ -1,0 +1,188 @@
+// What a file declares: groups, tests, and what holds for them.
+
+/** What may be said of a test or a group besides what it does. */
+class Group {
+  constructor(above, title, options) {
+    Object.assign(this, { above, title, options, before: [], after: [], criteria: {}, topics: {}, simulators: [], only: false, skip: undefined });
+  }
+  get chain() {
+    return this.above === null ? [this] : [...this.above.chain, this];
+  }
+  get path() {
+    return this.chain.map((group) => group.title).filter((title) => title !== null);
+  }
+}
+
+const file = new Group(null, null, {});
+let group = file;
+const tests = [];
+
+/** `(name, body)` or `(name, options, body)`. */
+function parts(what, name, args) {
+  const [options, body] = args.length > 1 ? args : [{}, args[0]];
+  if (typeof name !== "string") throw new TypeError(`${what} needs a name, and was given ${shown(name)}`);
+  if (!isObject(options)) throw new TypeError(`the options of ${what} are an object, and not ${shown(options)}`);
+  if (typeof body !== "function") throw new TypeError(`${what}(${shown(name)}) needs a function`);
+  return { title: name.trim() === "" ? "(anonymous)" : name.trim().replace(/\s+/g, " "), options, body };
+}
+
+function describing(marks) {
+  return (name, ...args) => {
+    outside("describe");
+    const { title, options, body } = parts("describe", name, args);
+    const inner = Object.assign(new Group(group, title, options), marks);
+    const outer = group;
+    group = inner;
+    try {
+      const returned = body();
+      if (isObject(returned) && typeof returned.then === "function") throw new TypeError(`the function of describe(${shown(name)}) cannot be async: what it declares would come too late`);
+    } finally {
+      group = outer;
+    }
+  };
+}
+
+function declaring(marks) {
+  return (name, ...args) => {
+    outside("it");
+    const { title, options, body } = parts("it", name, args);
+    tests.push({ title, options, body, group, at: at(), scenario, ...marks });
+  };
+}
+
+const describe = Object.assign(describing({}), { only: describing({ only: true }), skip: describing({ skip: true }) });
+const it = Object.assign(declaring({}), { only: declaring({ only: true }), skip: declaring({ skip: true }) });
+
+function hook(when) {
+  return (work) => {
+    outside(when);
+    if (typeof work !== "function") throw new TypeError(`${when} needs a function`);
+    group[when].push(work);
+  };
+}
+const before = hook("before");
+const after = hook("after");
+
+/** A name by which something declared is referred to. */
+function named(what, name) {
+  if (typeof name !== "string" || !NAMES.test(name)) throw new TypeError(`the name of a ${what} is a word like \`friendly\`, and not ${shown(name)}`);
+  return Object.freeze({ name });
+}
+
+function criterion(name, ...args) {
+  outside("criterion");
+  const handle = named("criterion", name);
+  const [description, details] = typeof args[0] === "string" ? args : [undefined, args[0]];
+  if (details !== undefined && !isObject(details)) throw new TypeError(`what is said of the criterion \`${name}\` is a text or an object, and not ${shown(details)}`);
+  const { match, matchMessages, ...said } = details ?? {};
+  for (const [key, work] of Object.entries({ match, matchMessages })) {
+    if (work !== undefined && typeof work !== "function") throw new TypeError(`\`${key}\` of the criterion \`${name}\` is a function`);
+  }
+  if (match !== undefined && matchMessages !== undefined) throw new TypeError(`the criterion \`${name}\` has \`match\` and \`matchMessages\`: one of them decides`);
+  if (description !== undefined && said.description !== undefined) throw new TypeError(`the criterion \`${name}\` is described twice`);
+  const whole = { ...said, ...(description === undefined ? {} : { description }) };
+  if (match === undefined && matchMessages === undefined && typeof whole.description !== "string") throw new TypeError(`the criterion \`${name}\` needs a description, or a function that decides`);
+  group.criteria[name] = { said: whole, match, matchMessages };
+  return handle;
+}
+
+function topic(name, definition = {}) {
+  outside("topic");
+  const handle = named("topic", name);
+  if (!isObject(definition)) throw new TypeError(`what is said of the topic \`${name}\` is an object, and not ${shown(definition)}`);
+  group.topics[name] = definition;
+  return handle;
+}
+
+function simulator(brief) {
+  outside("simulator");
+  if (!isObject(brief)) throw new TypeError(`what is said of a simulated user is an object, and not ${shown(brief)}`);
+  for (const key of ["goal", "template"]) {
+    if (key in brief) throw new TypeError(`\`${key}\` belongs to one test: give it to \`user.simulate\``);
+  }
+  group.simulators.push(brief);
+}
+
+let scenario;
+
+/** A test, or several, for each scenario of a file or a list. */
+function scenarioSet(name, source, body) {
+  outside("scenarioSet");
+  const fail = (words) => {
+    throw new TypeError(`scenarioSet(${shown(name)}): ${words}`);
+  };
+  if (typeof name !== "string") fail("a set needs a name");
+  if (typeof body !== "function") fail("it needs a function that is called with each scenario");
+  const of = typeof source === "string" ? source : isObject(source) && !Array.isArray(source) ? source.from : undefined;
+  const inline = Array.isArray(source) ? source : isObject(source) ? source.scenarios : undefined;
+  if ((of === undefined) === (inline === undefined)) fail("its scenarios come from a file or from a list, and from one of them");
+  let read = inline;
+  if (of !== undefined) {
+    const answer = hidden.scenarios(of, at());
+    if (answer.error !== undefined) fail(answer.error);
+    read = answer.value;
+  }
+  const where = of === undefined ? "" : ` in ${of}`;
+  if (!Array.isArray(read)) fail(`there is no list of scenarios${where}`);
+  const ids = new Set();
+  read.forEach((one, index) => {
+    const which = `the scenario at index ${index}${where}`;
+    if (!isObject(one) || Array.isArray(one)) fail(`${which} is no object`);
+    for (const key of ["name", "goal"]) {
+      if (typeof one[key] !== "string" || one[key].trim() === "") fail(`${which} has no \`${key}\`, or one that is no text`);
+    }
+    if (one.context !== undefined && !Array.isArray(one.context)) fail(`\`context\` of ${which} is no list`);
+    if (one.personality !== undefined && typeof one.personality !== "string") fail(`\`personality\` of ${which} is no text`);
+    if (one.verification !== undefined && (!isObject(one.verification) || Array.isArray(one.verification))) fail(`\`verification\` of ${which} is no object`);
+    if (one.id !== undefined) {
+      if (typeof one.id !== "string") fail(`\`id\` of ${which} is no text`);
+      if (ids.has(one.id)) fail(`two scenarios${where} have the id \`${one.id}\``);
+      ids.add(one.id);
+    }
+  });
+  const outer = scenario;
+  for (const one of read) {
+    scenario = deepFrozen(structured(one));
+    body(scenario);
+  }
+  scenario = outer;
+}
+
+const structured = (value) => JSON.parse(JSON.stringify(value));
+
+function deepFrozen(value) {
+  if (isObject(value)) Object.values(value).forEach(deepFrozen);
+  return Object.freeze(value);
+}
+
+/** What the groups of a test say, the innermost last. */
+const over = (chain, key) => Object.assign({}, ...chain.map((one) => one[key]));
+
+/** What a test is as a case of a case file. */
+function asCase(test) {
+  const { options, group: own, scenario: given } = test;
+  const chain = own.chain;
+  const { skip: _, ...all } = Object.assign({}, ...chain.map((one) => one.options), options);
+  const tags = [...chain.map((one) => one.options), options].flatMap((one) => one.tags ?? []);
+  const criteria = Object.fromEntries(Object.entries(over(chain, "criteria")).filter(([, one]) => one.match === undefined && one.matchMessages === undefined).map(([name, one]) => [name, one.said]));
+  const declared = { ...all };
+  if (tags.length > 0) declared.tags = [...new Set(tags)];
+  if (given !== undefined) declared.metadata = { ...declared.metadata, scenario: given };
+  if (Object.keys(criteria).length > 0) declared.criteria = criteria;
+  return { ...declared, name: fullName(test) };
+}
+
+/** What a test is called, with its groups. */
+function fullName({ title, group: own }) {
+  return [...own.path, title].join(" > ");
+}
+
+/** Why a test is left out, if it is. */
+function skipped({ skip, options, group: own }) {
+  for (const one of [{ skip, options }, ...own.chain.toReversed()]) {
+    const reason = one.options?.skip;
+    if (typeof reason === "string" && reason !== "") return reason;
+    if (one.skip || reason === true) return true;
+  }
+  return undefined;
+}

@@ -1,0 +1,98 @@
+// Conversations that a simulated user holds, and how their topics follow each other.
+
+/** The goal of the last simulated user. */
+let stated;
+
+/** What is asserted of the turns of a topic, as case files say it. */
+function invariants(said, of) {
+  const whole = [];
+  const each = [];
+  for (const one of said === undefined ? [] : Array.isArray(said) ? said : [said]) {
+    if (!isObject(one)) throw new TypeError(`what is asserted of the topic \`${of}\` are objects, and not ${shown(one)}`);
+    if (one.type !== undefined) {
+      whole.push(one);
+      continue;
+    }
+    const { satisfy, match, notMatch, grounded, fromTools, toolCall, forbidToolCall, forbidClaims, ...rest } = one;
+    const list = (value) => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
+    for (const name of list(satisfy)) whole.push({ type: "satisfy", criteria: isObject(name) ? name.name : name });
+    for (const pattern of list(match)) whole.push({ type: "regex", pattern });
+    for (const pattern of list(notMatch)) whole.push({ type: "regex", pattern, negate: true });
+    if (grounded !== undefined) whole.push({ type: "grounded", types: list(grounded), ...(fromTools === undefined ? {} : { from_tools: fromTools }) });
+    for (const name of list(toolCall)) whole.push({ type: "tool_called", value: name });
+    for (const name of list(forbidToolCall)) whole.push({ type: "tool_called", value: name, negate: true });
+    if (forbidClaims !== undefined) whole.push({ type: "claims", forbid: list(forbidClaims) });
+    for (const [words, work] of Object.entries(rest)) {
+      if (typeof work !== "function") throw new TypeError(`\`${words}\` is nothing that can be asserted of the topic \`${of}\``);
+      each.push({ type: "script", use: reference(words, work) });
+    }
+  }
+  return { whole, each };
+}
+
+/** A topic as case files say it. */
+function asTopic(name, definition) {
+  const { triggers, evaluate: soft, expect: hard, forbidClaims, forbidToolCalls, ...rest } = definition;
+  const measured = invariants(soft, name);
+  const list = (value) => (Array.isArray(value) ? value : [value]);
+  const forbidden = [
+    ...(forbidClaims === undefined ? [] : [{ forbidClaims }]),
+    ...(forbidToolCalls === undefined ? [] : [{ forbidToolCall: forbidToolCalls }]),
+  ];
+  const asserted = invariants([...(hard === undefined ? [] : list(hard)), ...forbidden], name);
+  const made = { ...rest };
+  if (triggers !== undefined) made.triggers = list(triggers).flatMap((one) => asTrigger(name, one));
+  for (const [key, { whole, each }] of [["assert", asserted], ["evaluate", measured]]) {
+    if (whole.length > 0) made[key] = whole;
+    if (each.length > 0) made[`turn_${key}`] = each;
+  }
+  return made;
+}
+
+function asTrigger(name, one) {
+  if (!isObject(one)) throw new TypeError(`a trigger of the topic \`${name}\` is an object, and not ${shown(one)}`);
+  const { onToolCall, onCondition, afterTurnsIn, ...rest } = one;
+  if (typeof onCondition === "function") return { ...rest, onCondition: reference("onCondition", onCondition) };
+  if (isObject(afterTurnsIn)) return { ...rest, afterTurnsIn: topicNamed(afterTurnsIn.topic), count: afterTurnsIn.count };
+  if (!isObject(onToolCall)) return one;
+  const expected = onToolCall.arguments;
+  if (expected === undefined || isPlain(expected)) return { ...rest, onToolCall: onToolCall.name, ...(expected === undefined ? {} : { withParams: expected }) };
+  // What is more than data is compared here.
+  return { ...rest, onCondition: reference(`calls ${onToolCall.name} with ${show(expected)}`, (turn) => turn !== undefined && turn.hasToolCall(onToolCall.name, expected)) };
+}
+
+const WIRING = ["next", "from", "maxTurns"];
+
+function expectConversationTo(graph) {
+  within("expectConversationTo");
+  if (!isObject(graph) || Array.isArray(graph)) throw new TypeError(`expectConversationTo needs an object whose keys are topics, and was given ${shown(graph)}`);
+  const known = Object.fromEntries(Object.entries(running.topics).map(([name, one]) => [name, asTopic(name, withoutTurns(one))]));
+  const nodes = Object.entries(graph).map(([name, node]) => {
+    if (/^\d+$/.test(name)) throw new TypeError(`a topic cannot be called ${shown(name)}: such keys lose their place in an object`);
+    if (!isObject(node) || Array.isArray(node)) {
+      const most = running.topics[name]?.maxTurns;
+      return [name, most === undefined ? node : { next: node, maxTurns: most }];
+    }
+    const wiring = Object.fromEntries(WIRING.filter((key) => key in node).map((key) => [key, node[key]]));
+    const own = Object.fromEntries(Object.entries(node).filter(([key]) => !WIRING.includes(key)));
+    return [name, Object.keys(own).length === 0 ? wiring : { ...asTopic(name, own), ...wiring }];
+  });
+  ask({ do: "graph", graph: withSources(Object.fromEntries(nodes)), topics: withSources(known), at: at() });
+}
+
+/** How many turns there may be belongs to graphs. */
+const withoutTurns = ({ maxTurns: _, ...rest }) => rest;
+
+function asBrief(brief) {
+  if (!isObject(brief)) throw new TypeError(`a simulated user is described by an object, and not by ${shown(brief)}`);
+  const { stopWhen, ...rest } = brief;
+  if (stopWhen === undefined) return rest;
+  return { ...rest, stopWhen: typeof stopWhen === "function" ? reference("stopWhen", stopWhen) : stopWhen };
+}
+
+function simulate(brief) {
+  const own = asBrief(brief);
+  if (typeof own.goal !== "string" || own.goal.trim() === "") throw new TypeError("user.simulate requires a `goal`");
+  stated = own.goal;
+  return ask({ do: "simulate", brief: withSources(own), above: withSources(running.simulators.map(asBrief)), at: at() });
+}

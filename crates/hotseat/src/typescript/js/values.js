@@ -1,0 +1,107 @@
+// Values: how they are shown, compared, and stood for.
+
+const LONGEST = 1000;
+const isObject = (value) => typeof value === "object" && value !== null;
+
+/** A value as people read it. */
+function show(value, above = []) {
+  if (value instanceof Matcher) return value.words;
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "function") return `[function ${value.name || "without a name"}]`;
+  if (typeof value === "bigint") return `${value}n`;
+  if (Object.is(value, -0)) return "-0";
+  if (!isObject(value)) return String(value);
+  if (value instanceof RegExp) return String(value);
+  if (value instanceof Error) return `${value.name}: ${value.message}`;
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? "Invalid Date" : value.toISOString();
+  if (above.includes(value)) return "[circular]";
+  const inner = (one) => show(one, [...above, value]);
+  if (Array.isArray(value)) return `[${value.map(inner).join(", ")}]`;
+  if (value instanceof Map) return `Map {${[...value].map(([k, v]) => `${inner(k)} => ${inner(v)}`).join(", ")}}`;
+  if (value instanceof Set) return `Set {${[...value].map(inner).join(", ")}}`;
+  const members = Object.keys(value).map((key) => `${/^[\w$]+$/.test(key) ? key : JSON.stringify(key)}: ${inner(value[key])}`);
+  return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
+}
+
+const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+const shown = (value) => short(show(value));
+
+/** What stands in place of a value and says which values are meant. */
+class Matcher {
+  constructor(words, fits) {
+    this.words = words;
+    this.fits = fits;
+  }
+}
+
+const number = (words, holds) => (limit) => {
+  if (typeof limit !== "number" || Number.isNaN(limit)) throw new TypeError(`${words} needs a number, and was given ${shown(limit)}`);
+  return new Matcher(`${words} ${limit}`, (value) => typeof value === "number" && holds(value, limit));
+};
+const gt = number(">", (value, limit) => value > limit);
+const gte = number(">=", (value, limit) => value >= limit);
+const lt = number("<", (value, limit) => value < limit);
+const lte = number("<=", (value, limit) => value <= limit);
+const between = (least, most) =>
+  new Matcher(`from ${least} to ${most}`, (value) => typeof value === "number" && value >= least && value <= most);
+const oneOf = (...values) => new Matcher(`one of ${values.map((one) => show(one)).join(", ")}`, (value) => values.some((one) => equal(value, one)));
+const anything = () => new Matcher("anything", (value) => value !== undefined && value !== null);
+
+/** Whether two values are equal in depth. What stands for several values fits them. */
+function equal(actual, expected, compared = []) {
+  if (expected instanceof Matcher) return Boolean(expected.fits(actual));
+  if (Object.is(actual, expected)) return true;
+  if (typeof actual === "number" && typeof expected === "number") return actual === expected;
+  if (!isObject(actual) || !isObject(expected)) return false;
+  if (compared.some(([a, b]) => a === actual && b === expected)) return true;
+  const below = [...compared, [actual, expected]];
+  const same = (a, b) => equal(a, b, below);
+  if (Array.isArray(actual) !== Array.isArray(expected)) return false;
+  if (Array.isArray(actual)) return actual.length === expected.length && expected.every((one, at) => same(actual[at], one));
+  if (actual instanceof Date || expected instanceof Date)
+    return actual instanceof Date && expected instanceof Date && Object.is(actual.getTime(), expected.getTime());
+  if (actual instanceof RegExp || expected instanceof RegExp)
+    return actual instanceof RegExp && expected instanceof RegExp && String(actual) === String(expected);
+  if (actual instanceof Error || expected instanceof Error)
+    return actual instanceof Error && expected instanceof Error && actual.name === expected.name && actual.message === expected.message;
+  if (actual instanceof Map || expected instanceof Map)
+    return actual instanceof Map && expected instanceof Map && actual.size === expected.size && [...expected].every(([key, value]) => actual.has(key) && same(actual.get(key), value));
+  if (actual instanceof Set || expected instanceof Set)
+    return actual instanceof Set && expected instanceof Set && actual.size === expected.size && [...expected].every((one) => [...actual].some((other) => same(other, one)));
+  // A member that is undefined is one that is not there.
+  const keys = (value) => Object.keys(value).filter((key) => value[key] !== undefined);
+  return keys(actual).length === keys(expected).length && keys(expected).every((key) => Object.hasOwn(actual, key) && same(actual[key], expected[key]));
+}
+
+/** Whether what is expected of an object is there; there may be more. */
+function holds(actual, expected) {
+  if (expected instanceof RegExp) return fits(expected, textOf(actual));
+  if (typeof expected === "function") return Boolean(expected(actual));
+  if (!isObject(expected) || expected instanceof Matcher || Array.isArray(expected)) return deepEqual(actual, expected);
+  return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => Object.hasOwn(actual, key) && holds(actual[key], expected[key]));
+}
+
+/** Lists are compared entry by entry, with what stands for values within. */
+function deepEqual(actual, expected) {
+  if (!Array.isArray(expected)) return equal(actual, expected);
+  return Array.isArray(actual) && actual.length === expected.length && expected.every((one, at) => holds(actual[at], one));
+}
+
+const textOf = (value) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
+
+/** A pattern is tried from the beginning, whatever was found with it before. */
+function fits(pattern, text) {
+  if (!(pattern instanceof RegExp)) throw new TypeError(`${shown(pattern)} is no regular expression`);
+  pattern.lastIndex = 0;
+  const found = pattern.test(text);
+  pattern.lastIndex = 0;
+  return found;
+}
+
+/** Whether a value is the same when it has been JSON. */
+const isPlain = (value) =>
+  value === null ||
+  ["string", "boolean"].includes(typeof value) ||
+  (typeof value === "number" && Number.isFinite(value)) ||
+  (Array.isArray(value) && value.every(isPlain)) ||
+  (isObject(value) && Object.getPrototypeOf(value) === Object.prototype && Object.values(value).every((one) => one === undefined || isPlain(one)));

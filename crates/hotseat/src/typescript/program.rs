@@ -1,0 +1,106 @@
+//! A test of a file as the body of a case.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_script::thread::Running;
+use hotseat_script::{Context, Host, ScriptError};
+use hotseat_trace::{Failure, FailureKind};
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep};
+
+use super::callbacks::{Asked, Asking};
+use super::commands::{act, broken};
+use super::engine::{File, MODULE};
+use super::told;
+use crate::adapters::Pending;
+use crate::session::{Body, Session};
+
+/// How long a script may take for itself where nobody says; what its agent and its judges take is not counted.
+const OWN_TIME: Duration = Duration::from_secs(10);
+
+/// A test of a file.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub file: File,
+    /// `it` or `test`.
+    pub kind: String,
+    pub name: String,
+}
+
+impl Body for Program {
+    fn hold<'a>(&'a self, session: &'a mut Session<'_>) -> Pending<'a, Result<(), Failure>> {
+        Box::pin(self.run(session))
+    }
+}
+
+impl Program {
+    async fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
+        let Some(powers) = session.powers().cloned() else {
+            return Err(Failure::new(FailureKind::TestError, "nobody has said what this test may do"));
+        };
+        let own_time = powers.time_limit().unwrap_or(OWN_TIME);
+        let own_time = session.time_limit().map_or(own_time, |limit| limit.min(own_time));
+        let limits = powers.limits(own_time);
+        let (hands, mut doings) = powers.lend_patiently();
+        let (commands, asked) = mpsc::channel::<Asked>(1);
+        let asked = Asking::of(asked, own_time + Running::<()>::GRACE);
+        session.judged_by(Arc::new(asked.clone()));
+        let which = json!({"kind": self.kind, "name": self.name, "ctx": *session.case().target.identity.ctx});
+        let file = self.file.clone();
+        let begun = Running::begin(move |stop| {
+            let host = file.furnish(hands.host(), asking(commands));
+            let mut context = match Context::new(&file.scripts, limits, host) {
+                Ok(context) => context.until(stop),
+                Err(error) => return (Err(error), Vec::new()),
+            };
+            let result = context.enter(MODULE, "run", &file.module, &[which]);
+            (result.map(drop), context.said())
+        });
+        let mut running = begun.map_err(|error| broken(&error))?;
+        let mut taken = Duration::ZERO;
+        loop {
+            let since = Instant::now();
+            let left = own_time.saturating_sub(taken) + Running::<()>::GRACE;
+            tokio::select! {
+                biased;
+                Some(command) = asked.next() => {
+                    taken += since.elapsed();
+                    let mut told = act(&command, session, &self.file).await;
+                    told["turns"] = told::turns_of(&session.conversation().turns, asked.known()).into();
+                    asked.tell(told);
+                }
+                Some(job) = doings.next() => {
+                    taken += since.elapsed();
+                    job.carry_out().await;
+                }
+                ended = running.ended() => {
+                    let (result, said): (Result<(), ScriptError>, _) = ended.map_err(|error| broken(&error))?;
+                    for line in said {
+                        session.log(match line.level.name() {
+                            "log" => line.text,
+                            level => format!("{level}: {}", line.text),
+                        });
+                    }
+                    return result.map_err(|error| broken(&error));
+                }
+                () = sleep(left) => return Err(broken(&running.leave(own_time))),
+            }
+        }
+    }
+}
+
+/// The function by which a test asks for something.
+fn asking(commands: mpsc::Sender<Asked>) -> Host {
+    let gone = || "nobody waits for this test any more".to_string();
+    Host::new().pausing_function("ask", move |arguments| {
+        let commands = commands.clone();
+        async move {
+            let (reply, told) = oneshot::channel();
+            let command = arguments.into_iter().next().unwrap_or_default();
+            commands.send((command, reply)).await.map_err(|_| gone())?;
+            told.await.map_err(|_| gone())
+        }
+    })
+}

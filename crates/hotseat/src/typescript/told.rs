@@ -1,0 +1,88 @@
+//! What scripts are told of a conversation.
+
+use hotseat_trace::{Conversation, ToolCall, Turn, TurnOutcome};
+use serde_json::{Map, Value, json};
+
+use crate::session::Checked;
+
+/// The turns from this place on.
+pub fn turns_of(turns: &[Turn], from: usize) -> Vec<Value> {
+    turns.iter().skip(from).map(turn).collect()
+}
+
+/// How topics stand.
+pub fn topics(conversation: &Conversation) -> Value {
+    let visits = conversation.topic_visits();
+    json!({
+        "current": conversation.current_topic,
+        "history": visits.iter().map(|visit| &visit.topic).collect::<Vec<_>>(),
+        "visits": visits.iter().map(|visit| json!({
+            "topic": visit.topic,
+            "turns": visit.turns.clone().map(|place| place + 1).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        // A turn may have been found out to belong to a topic after it was told.
+        "ofTurns": conversation.turns.iter().map(|turn| turn.topic.as_deref()).collect::<Vec<_>>(),
+    })
+}
+
+fn turn(turn: &Turn) -> Value {
+    let error = match &turn.outcome {
+        TurnOutcome::Failed(error) => Some(error.message.as_str()),
+        TurnOutcome::Open | TurnOutcome::Completed => None,
+    };
+    let duration = turn.ended.map(|ended| (ended - turn.started).as_micros() / 1000);
+    json!({
+        "number": turn.number,
+        "user": turn.user.as_deref().unwrap_or_default(),
+        "text": text(turn),
+        "calls": turn.tool_calls.iter().map(call).collect::<Vec<_>>(),
+        "topic": turn.topic.as_deref(),
+        "caller": turn.caller,
+        "startedAt": turn.started_at,
+        "endedAt": turn.ended_at,
+        "durationMs": duration.and_then(|ms| u64::try_from(ms).ok()),
+        "metadata": {
+            "usage": turn.usage,
+            "finishReason": turn.finish_reason.as_deref(),
+            "result": turn.result,
+            "state": turn.state.as_deref(),
+            "messages": turn.messages.iter().map(|message| &message.content).collect::<Vec<_>>(),
+            "error": error,
+        },
+    })
+}
+
+/// All that the agent said in a turn.
+fn text(turn: &Turn) -> String {
+    let said: Vec<&str> = turn.messages.iter().map(|message| message.content.as_str()).collect();
+    said.join("\n")
+}
+
+fn call(call: &ToolCall) -> Value {
+    let mut members = Map::new();
+    members.insert("id".to_string(), json!(call.id));
+    members.insert("name".to_string(), json!(call.name));
+    members.insert("arguments".to_string(), call.arguments.clone());
+    if let Some(result) = &call.result {
+        let key = if result.failed { "error" } else { "result" };
+        members.insert(key.to_string(), result.value.clone());
+    }
+    Value::Object(members)
+}
+
+/// What checks came to.
+pub fn results(checks: &[Checked]) -> Vec<Value> {
+    let result = |checked: &Checked| {
+        json!({
+            "mode": if checked.check.is_hard() { "hard" } else { "soft" },
+            "type": checked.check.written.as_ref().and_then(|written| written.get("type")),
+            "description": checked.verdict.expected,
+            "passed": checked.verdict.passed,
+            "error": checked.error,
+            "actual": checked.verdict.actual,
+            "message": checked.check.message,
+            "turn": checked.turn,
+        })
+    };
+    checks.iter().map(result).collect()
+}

@@ -1,0 +1,107 @@
+//! A test file as a program of its own: what it prints, and how it ends. The program is this one, started once more.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use hotseat::dsl::prelude::*;
+use hotseat::dsl::{Harness, World};
+
+use super::harness::attentive;
+
+/// The arguments of the program, one a line.
+const ARGUMENTS: &str = "DSL_CHILD_ARGUMENTS";
+
+/// Not a test: what the program is when it is started by the tests below.
+#[test]
+fn the_program() {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
+    let world = World {
+        environment: Arc::new(BTreeMap::new()),
+        folder: std::env::temp_dir(),
+        color: false,
+        width: 100,
+    };
+    let arguments = arguments.lines().map(str::to_string).collect();
+    let code = Harness { arguments, world, file: "tests/agents.rs" }.run(declare);
+    #[expect(clippy::exit, reason = "this is the end of the program")]
+    std::process::exit(code.into());
+}
+
+fn declare(s: &mut Group) {
+    attentive(s);
+    s.describe("Room Booking Agent", |g| {
+        g.it("greets", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, call_tool("check_availability"));
+        });
+        g.it("panics", async |t| {
+            t.user.says("hello").await;
+            panic!("no words for it");
+        });
+        g.it("is left out", async |_| {}).skip("not yet");
+        g.it("goes well", async |t| {
+            t.user.says("hello").await;
+        });
+    });
+}
+
+fn program(arguments: &[&str]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["dsl::child::the_program", "--exact", "--nocapture"]);
+    command.env(ARGUMENTS, arguments.join("\n")).env_remove("RUST_BACKTRACE");
+    command.output().unwrap()
+}
+
+#[test]
+fn examples_are_listed_as_cargo_and_nextest_want_it() {
+    let names = ["greets", "panics", "is left out", "goes well"]
+        .map(|name| format!("Room Booking Agent::{name}: test"));
+    let listed = program(&["--list", "--format", "terse"]);
+    let text = String::from_utf8(listed.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| line.ends_with(": test")).collect();
+    assert_eq!((lines, listed.status.code()), (names.iter().map(String::as_str).collect(), Some(0)));
+    let ignored = program(&["--list", "--format=terse", "--ignored"]);
+    let text = String::from_utf8(ignored.stdout).unwrap();
+    assert!(text.contains("is left out: test") && !text.contains("greets"), "{text}");
+    let pretty = String::from_utf8(program(&["--list"]).stdout).unwrap();
+    assert!(pretty.ends_with("\n4 tests, 0 benchmarks\n"), "{pretty}");
+}
+
+#[test]
+fn failures_are_shown_with_their_places_and_panics_only_there() {
+    let ran = program(&[]);
+    let (shown, beside) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+    assert_eq!(ran.status.code(), Some(1), "{shown}");
+    for words in [
+        "tests/dsl/child.rs:36:13",
+        r#"expect!(t.agent, call_tool("check_availability"));"#,
+        "check_availability is called",
+        "no tool was called",
+        "the test panicked: no words for it",
+        "tests/dsl/child.rs:40:13",
+    ] {
+        assert!(shown.contains(words), "{words} is missing:\n{shown}");
+    }
+    // A panic of a test is not printed while others still run.
+    assert!(!beside.contains("no words for it"), "{beside}");
+}
+
+#[test]
+fn one_example_runs_as_nextest_runs_it() {
+    let ran = program(&["--exact", "Room Booking Agent::goes well", "--nocapture"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stdout));
+    let help = String::from_utf8(program(&["--help"]).stdout).unwrap();
+    assert!(help.contains("--test-threads N"), "{help}");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_words() {
+    let wrong = program(&["--exakt"]);
+    let words = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(
+        words.contains("unknown argument `--exakt`") && words.contains("did you mean `--exact`?"),
+        "{words}"
+    );
+}

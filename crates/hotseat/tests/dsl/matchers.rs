@@ -1,0 +1,138 @@
+//! What can be asserted of calls and answers, each against a call that is known.
+
+use hotseat::dsl::prelude::*;
+use hotseat::dsl::{AboutTurns, Matcher, one_of};
+use serde_json::json;
+
+use super::harness::{attentive, ran};
+
+#[test]
+fn arguments_are_compared_as_they_are_written() {
+    let ran = ran(|s| {
+        attentive(s);
+        s.it("compares", async |t| {
+            t.user.says("a room").await;
+            let called = || call_tool("check_availability");
+            for (number, (matcher, holds)) in [
+                (called(), true),
+                (called().with("room", "Blue Room"), true),
+                (called().with("room", "blue room"), false),
+                (called().with("capacity", 10), true),
+                (called().with("capacity", 10.0), true),
+                // A text is no number.
+                (called().with("capacity", "10"), false),
+                (called().with("capacity", ge(10)).with("room", matches("^Blue")), true),
+                (called().with("capacity", gt(10)), false),
+                (called().with("capacity", not(lt(10))), true),
+                (called().with("room", contains(["Blue", "Room"])), true),
+                (called().with("room", one_of(["Red Room", "Blue Room"])), true),
+                (called().with("room", matches(["Blue", "green"])), false),
+                (called().with("room", matches_any(["Blue", "green"])), true),
+                (called().with("flags", json!({"catering": false})), true),
+                (called().with("flags", that(|flags| flags["catering"] == false)), true),
+                (called().with("note", ()), true),
+                (called().with("missing", ()), false),
+                (called().with("missing", that(|_| true)), false),
+                (called().times(1), true),
+                (called().times(2), false),
+                (called().at_least(2), false),
+                (called().with("capacity", le(10)).times(1), true),
+                (called().with("capacity", le(10)).at_most(0), false),
+                (call_tool("book_room"), false),
+                (call_tool("book_room").with("capacity", ge(1)), false),
+                (call_tool("book_room").times(0), true),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                assert_eq!(evaluate!(t.agent, matcher.clone()), holds, "{number}: {matcher:?}");
+                assert_eq!(evaluate!(t.agent, not(matcher.clone())), !holds, "not {number}: {matcher:?}");
+            }
+        });
+    });
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+#[test]
+fn the_agent_is_its_last_turn_and_the_conversation_all_of_them() {
+    let ran = ran(|s| {
+        attentive(s);
+        s.it("looks back", async |t| {
+            t.user.says("a room").await;
+            t.user.says("thank you").await;
+            expect!(t.agent, not(call_tool("check_availability")));
+            expect!(t.conversation, have_tool_call("check_availability").with("capacity", ge(1)));
+            expect!(t.agent, matches(["thank", "you"]));
+            expect!(t.agent, not(matches("room")));
+        });
+    });
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+#[test]
+fn reports_say_what_was_expected_and_found_and_where() {
+    let ran = ran(|s| {
+        attentive(s);
+        s.it("tells", async |t| {
+            t.user.says("a room").await;
+            evaluate!(t.agent, call_tool("book_room"));
+            evaluate!(t.agent, call_tool("check_availability").with("capacity", gt(10)));
+            evaluate!(t.conversation.turns().len(), ge(3));
+            evaluate!(t.conversation.tool_names(), contains(["check_availability", "book_room"]));
+        });
+    });
+    let checks = ran.checks("tells");
+    let told: Vec<(&str, &str)> = checks
+        .iter()
+        .map(|check| (check["expected"].as_str().unwrap(), check["actual"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told[0], ("book_room is called", "not called; called were check_availability"));
+    assert_eq!(told[1].0, "check_availability with capacity: more than 10 is called");
+    assert!(told[1].1.contains(r#""capacity":10"#), "{told:?}");
+    assert_eq!(told[2], ("at least 3", "1"));
+    assert_eq!(
+        told[3],
+        (r#"something that contains "check_availability", "book_room""#, r#"["check_availability"]"#)
+    );
+}
+
+#[test]
+fn tests_have_matchers_of_their_own() {
+    struct Polite;
+
+    impl Matcher<Agent> for Polite {
+        fn assertion(&self, agent: &Agent) -> Assertion {
+            let said = agent.text();
+            Assertion::new("a polite answer", said.contains("please"), said)
+        }
+    }
+
+    struct Undecided;
+
+    impl Matcher<Agent> for Undecided {
+        fn assertion(&self, _: &Agent) -> Assertion {
+            Assertion::undecided("an answer in Latin", "nobody here knows Latin")
+        }
+    }
+
+    let ran = ran(|s| {
+        attentive(s);
+        s.it("is polite", async |t| {
+            t.user.says("say please").await;
+            expect!(t.agent, Polite);
+            assert!(!evaluate!(t.agent, not(Polite)));
+            // What nobody can decide holds neither way.
+            assert!(!evaluate!(t.agent, Undecided));
+            assert!(!evaluate!(t.agent, not(Undecided)));
+        });
+    });
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+#[test]
+fn what_the_agent_does_can_be_asserted_of_topics_too() {
+    fn about_turns(_: impl AboutTurns) {}
+    about_turns(call_tool("a").with("n", ge(1)));
+    about_turns(not(matches("error|sorry")));
+    about_turns(satisfies("short", |turn| turn.text().len() < 500));
+}

@@ -1,0 +1,161 @@
+//! Which agent an example speaks with, and how examples run beside each other.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hotseat::dsl::prelude::*;
+use serde_json::json;
+use tokio::sync::Barrier;
+
+use super::harness::{attentive, ran, ran_with};
+
+#[test]
+fn the_innermost_agent_counts_and_is_made_anew_for_each_example() {
+    struct Counting {
+        name: String,
+        heard: usize,
+    }
+
+    impl Responder for Counting {
+        async fn respond(&mut self, messages: &[Message]) -> Result<Answer, Box<dyn Error>> {
+            self.heard += 1;
+            Ok(Answer::text(format!("{} {} {}", self.name, self.heard, messages.len())))
+        }
+    }
+
+    let made = Arc::new(Mutex::new(Vec::<(String, u32, Vec<String>)>::new()));
+    let told = made.clone();
+    let ran = ran_with(&["--test-threads=1"], |s| {
+        let shop = s.fixture(async |t| format!("shop of {}", t.name()));
+        s.agent(factory(async move |context| {
+            let told = (context.name().to_string(), context.line(), context.tags().to_vec());
+            made.lock().unwrap().push(told);
+            Counting { name: context.get(shop).await.to_string(), heard: 0 }
+        }));
+        for name in ["one", "two"] {
+            s.it(name, async move |t| {
+                t.user.says("hello").await;
+                t.user.says("again").await;
+                assert_eq!(t.agent.text(), format!("shop of {name} 2 3"));
+                assert_eq!(*t.get(shop).await, format!("shop of {name}"));
+            })
+            .tag("shops");
+        }
+        s.it("asks nobody", async |_| {});
+        s.describe("inner", |g| {
+            g.agent(replies(async |_| "another one"));
+            g.it("three", async |t| {
+                assert_eq!(t.user.says("hello").await.text(), "another one");
+            });
+        });
+    });
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    // An agent that nobody speaks to is not made.
+    let told = told.lock().unwrap();
+    let names: Vec<&str> = told.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert!(told.iter().all(|(_, line, tags)| *line > 0 && tags == &["shops"]), "{told:?}");
+}
+
+#[test]
+fn an_agent_that_errs_is_an_error_of_the_agent() {
+    let ran = ran(|s| {
+        s.describe("returns an error", |g| {
+            g.agent(replies(async |_| Err::<Answer, _>("out of paper")));
+            g.it("fails", async |t| {
+                t.user.says("print").await;
+            });
+        });
+        s.describe("panics", |g| {
+            g.agent(replies(async |messages: Vec<Message>| messages[7].content.clone()));
+            g.it("fails", async |t| {
+                t.user.says("print").await;
+            });
+        });
+        s.describe("says nothing", |g| {
+            g.agent(replies(async |_| ""));
+            g.it("fails", async |t| {
+                t.user.says("print").await;
+            });
+        });
+        s.describe("never comes back", |g| {
+            g.agent(replies(async |_| std::future::pending::<String>().await));
+            g.it("fails", async |t| {
+                t.user.says("print").within(std::time::Duration::from_millis(100)).await;
+            });
+        });
+    });
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.failure("returns an error::fails"), ("agent_error", "the agent failed: out of paper"));
+    let (kind, message) = ran.failure("panics::fails");
+    assert!(kind == "agent_error" && message.contains("index out of bounds"), "{message}");
+    assert_eq!(ran.failure("says nothing::fails").0, "protocol_error");
+    assert_eq!(ran.failure("never comes back::fails"), ("timeout", "the turn timed out after 100 ms"));
+}
+
+#[test]
+fn an_agent_hears_the_whole_conversation_and_what_is_told_beside_it() {
+    let ran = ran(|s| {
+        s.agent(replies(async |messages: Vec<Message>| {
+            let told: Vec<_> = messages
+                .iter()
+                .map(|message| json!([format!("{:?}", message.role), message.content, message.metadata]))
+                .collect();
+            let told = json!(told).to_string();
+            Answer::text(told).calling("search", json!({"q": 1}), json!("found")).awaiting(false)
+        }));
+        s.it("hears", async |t| {
+            t.user.says("one").await;
+            let heard = t.user.says("two").with_options(json!({"metadata": {"shop": 7}})).await.text();
+            let heard: serde_json::Value = serde_json::from_str(&heard).unwrap();
+            let roles: Vec<&str> = heard.as_array().unwrap().iter().map(|m| m[0].as_str().unwrap()).collect();
+            assert_eq!(roles, ["User", "Agent", "Tool", "Agent", "User"], "{heard}");
+            assert_eq!((&heard[2][1], &heard[4][1]), (&json!("found"), &json!("two")));
+            assert_eq!((&heard[0][2], &heard[4][2]["metadata"]["shop"]), (&json!(null), &json!(7)));
+        });
+    });
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+#[test]
+fn examples_run_side_by_side_even_if_they_block() {
+    let (barrier, all) = (Arc::new(std::sync::Barrier::new(3)), Arc::new(Barrier::new(3)));
+    let ran = ran_with(&["--test-threads=3"], |s| {
+        attentive(s);
+        for number in 0..3 {
+            let (barrier, all) = (barrier.clone(), all.clone());
+            s.it(format!("meets the others {number}"), async move |t| {
+                // Each waits for the two others: held one after the other they would wait for ever.
+                barrier.wait();
+                t.user.says("hello").await;
+                all.wait().await;
+            });
+        }
+    });
+    assert_eq!((ran.code, ran.cases().len()), (0, 3), "{ran:#?}");
+}
+
+#[test]
+fn an_example_runs_several_times_and_is_tried_again_as_a_case_is() {
+    let tried = Arc::new(AtomicUsize::new(0));
+    let count = tried.clone();
+    let repeated = ran_with(&["--runs=5", "--min-pass-rate=0.8", "--test-threads=1"], |s| {
+        attentive(s);
+        s.it("is not steady", async move |t| {
+            t.user.says("hello").await;
+            expect!(count.fetch_add(1, Ordering::SeqCst), ne(2));
+        });
+    });
+    assert_eq!((repeated.code, tried.load(Ordering::SeqCst)), (0, 5), "{repeated:#?}");
+    let count = Arc::new(AtomicUsize::new(0));
+    let retried = ran(|s| {
+        attentive(s);
+        s.it("passes the second time", async move |t| {
+            t.user.says("hello").await;
+            expect!(count.fetch_add(1, Ordering::SeqCst), gt(0));
+        })
+        .retries(2);
+    });
+    assert_eq!((retried.code, &retried.case("passes the second time")["flaky"]), (0, &json!(true)));
+}
