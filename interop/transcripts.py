@@ -17,33 +17,13 @@ Then Hotseat imports the file, runs a suite for each of these questions on the r
 conversation has to be the one that the facts say. Prints a line for each question, then `PASSED FAILED`.
 """
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
-WRITES = [
-    "book_reservation",
-    "cancel_reservation",
-    "send_certificate",
-    "update_reservation_baggages",
-    "update_reservation_flights",
-    "update_reservation_passengers",
-]
-
-
-def data_file():
-    """The data, or why there is none."""
-    named = os.environ.get("HOTSEAT_TRANSCRIPTS")
-    if named:
-        path = Path(named)
-        return (path, None) if path.is_file() else (None, f"HOTSEAT_TRANSCRIPTS names no file: {named}")
-    checkout = Path(__file__).resolve().parent.parent
-    path = checkout.parent / "shared/data/tau-bench-airline/gpt-4o-trials-0-1.json"
-    return (path, None) if path.is_file() else (None, None)
-
+import airline
 
 # Facts, from the data alone.
 
@@ -84,7 +64,7 @@ def all_backwards(conversation):
 
 
 def writes_as_expected(conversation):
-    writes = lambda calls: Counter(call for call in calls if call[0] in WRITES)
+    writes = lambda calls: Counter(call for call in calls if call[0] in airline.WRITES)
     return writes(made(conversation)) == writes(expected(conversation))
 
 
@@ -97,7 +77,7 @@ def silent_beside_calls(conversation):
 
 
 def never_writes(conversation):
-    return not any(name in WRITES for name, _ in made(conversation))
+    return not any(name in airline.WRITES for name, _ in made(conversation))
 
 
 def turns(conversation):
@@ -157,7 +137,7 @@ def backwards(assertions):
 
 def main():
     hotseat = sys.argv[1]
-    data, wrong = data_file()
+    data, wrong = airline.data_file()
     if wrong:
         sys.exit(wrong)
     if data is None:
@@ -171,10 +151,10 @@ def main():
         runs = Runs(hotseat, data, Path(folder))
         calls, recordings = runs.imported("calls", "--expect", "calls")
         order, _ = runs.imported("order", "--expect", "order", "--cases-only")
-        writes, _ = runs.imported("writes", "--writes", ",".join(WRITES), "--cases-only")
+        writes, _ = runs.imported("writes", "--writes", ",".join(airline.WRITES), "--cases-only")
         contrary = runs.changed("contrary", order, backwards)
         beside = runs.changed("beside", calls, lambda _: [{"text": {"beside_calls": "forbid"}}])
-        never = runs.changed("never", calls, lambda _: [{"tools": {"forbid": WRITES}}])
+        never = runs.changed("never", calls, lambda _: [{"tools": {"forbid": airline.WRITES}}])
         both = lambda one: all_expected(one) and writes_as_expected(one)
         questions = [
             ("all expected calls", calls, all_expected),

@@ -114,6 +114,19 @@ impl Arena {
         Ok(folder)
     }
 
+    /// Writes a file of the project and returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_file(&self, path: &str, text: &str) -> Result<PathBuf, Failure> {
+        let path = self.folder.path().join(path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, text)?;
+        Ok(path)
+    }
+
     fn no_suites(&self) -> Result<PathBuf, Failure> {
         let folder = self.folder.path().join("suites");
         if folder.exists() {

@@ -54,7 +54,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     show("contexts with one call", per_second(time, || call(&mut fresh()?, &module))?, "/s");
     let on_thread = || {
         let (scripts, module) = (scripts.clone(), module.clone());
-        thread::run(Limits::default().time, move || {
+        thread::run(Limits::default().time, move |_| {
             call(&mut Context::new(&scripts, Limits::default(), Host::new())?, &module)
         })?
     };

@@ -1,0 +1,113 @@
+//! Measures what tests in TypeScript cost beside cases that are written, and a check by a function beside a built-in one,
+//! against an agent that answers at once. `bench/README.md` says what the figures mean.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use hotseat_bench::bare_client::Failure;
+use hotseat_bench::contest::{Arena, Cost, Programs};
+use hotseat_bench::workload::{TOOL, Workload, marker, question};
+
+/// Measures tests in TypeScript beside cases that are written.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Few tests: shows that everything works, not how fast it is.
+    #[arg(long)]
+    quick: bool,
+    /// How often each is measured.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    times: usize,
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    if cfg!(debug_assertions) && !args.quick {
+        return Err(
+            "a debug build says nothing about speed: cargo build --release -p hotseat-cli -p hotseat-bench"
+                .into(),
+        );
+    }
+    let own = std::env::current_exe()?;
+    let arena = Arena::open(Programs::in_folder(own.parent().unwrap_or(Path::new(".")))?)?;
+    let cases = if args.quick { 20 } else { 1_000 };
+    let workload = Workload { cases, turns: 1, parallel: 8 };
+    let suites = [
+        ("cases in JSON", arena.write_file("written/cases.test.jsonl", &written(cases, &contains))?),
+        (
+            "with a check by a function",
+            arena.write_file("called/cases.test.jsonl", &written(cases, &by_function))?,
+        ),
+        ("tests in TypeScript", arena.write_file("programs/all_test.ts", &programs(cases))?),
+    ];
+    arena.write_file("called/checks.ts", CHECK)?;
+    println!("{cases} tests of one turn, 8 at once; medians of {}", args.times);
+    for (what, suite) in suites {
+        let mut costs = Vec::new();
+        for _ in 0..args.times {
+            costs.push(arena.hotseat(&suite, workload, &[])?);
+        }
+        show(what, cases, &mut costs);
+    }
+    Ok(())
+}
+
+const CHECK: &str =
+    "export const says = (output: string, input: string, expected: string) => output.includes(expected);\n";
+
+fn contains(case: usize) -> String {
+    format!(r#"{{"type": "contains", "value": "{}?"}}"#, marker(case, 1))
+}
+
+fn by_function(case: usize) -> String {
+    format!(r#"{{"type": "script", "use": "scripts:checks.says", "value": "{}?"}}"#, marker(case, 1))
+}
+
+fn written(cases: usize, check: &dyn Fn(usize) -> String) -> String {
+    (0..cases).fold(String::new(), |mut text, case| {
+        let (question, check) = (question(case, 1), check(case));
+        let tool = format!(r#"{{"type": "tool_called", "name": "{TOOL}"}}"#);
+        let _ = writeln!(
+            text,
+            r#"{{"id": "order {case}", "input": "{question}", "assertions": [{tool}, {check}]}}"#
+        );
+        text
+    })
+}
+
+fn programs(cases: usize) -> String {
+    let mut text = "import { agent, describe, expect, it, user } from \"hotseat\";\n".to_string();
+    text.push_str("describe(\"orders\", () => {\n");
+    for case in 0..cases {
+        let (question, marker) = (question(case, 1), marker(case, 1));
+        let _ = writeln!(
+            text,
+            "  it(\"order {case}\", () => {{ user.says(\"{question}\"); expect(agent).toCallTool(\"{TOOL}\"); expect(agent).toContain(\"{marker}?\"); }});"
+        );
+    }
+    text + "});\n"
+}
+
+fn show(what: &str, cases: usize, costs: &mut [Cost]) {
+    costs.sort_by_key(|cost| cost.wall);
+    let Cost { wall, cpu, peak } = costs[costs.len() / 2];
+    let each = |time: std::time::Duration| time.as_secs_f64() * 1_000.0 / cases as f64;
+    println!(
+        "{what:<28} {:>7.0} tests/s  {:>6.2} ms of processor each  {:>6.1} MiB at most",
+        cases as f64 / wall.as_secs_f64(),
+        each(cpu),
+        peak as f64 / (1024.0 * 1024.0),
+    );
+}
