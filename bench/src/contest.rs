@@ -208,6 +208,40 @@ impl Arena {
         self.run(command, 0)
     }
 
+    /// Another command of Hotseat's, which contacts nobody.
+    ///
+    /// # Errors
+    /// When it fails, or contacts the agent.
+    pub fn command(&self, args: &[&str]) -> Result<Cost, Failure> {
+        let mut command = Command::new(&self.programs.hotseat);
+        command.args(args);
+        self.run(command, 0)
+    }
+
+    /// Gives up all runs that were kept.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub fn forget_runs(&self) -> Result<(), Failure> {
+        let folder = self.kept_runs();
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes the runs that were kept take on disk.
+    ///
+    /// # Errors
+    /// When nothing was kept.
+    pub fn kept_bytes(&self) -> Result<u64, Failure> {
+        bytes_in(&self.kept_runs())
+    }
+
+    fn kept_runs(&self) -> PathBuf {
+        self.folder.path().join(".hotseat")
+    }
+
     /// The parser of YAML alone, over the same files.
     ///
     /// # Errors
@@ -240,6 +274,18 @@ impl Arena {
         // what either contestant needs.
         Ok(Cost { wall, cpu: used.rusage.utime + used.rusage.stime, peak: used.rusage.maxrss })
     }
+}
+
+/// How many bytes the files of a folder have together.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn bytes_in(folder: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(bytes)
 }
 
 /// The last lines of a file.

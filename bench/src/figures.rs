@@ -155,6 +155,11 @@ pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
+/// Bytes in mebibytes.
+pub fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / (1024.0 * 1024.0)
+}
+
 /// A whole number, its digits in groups of three.
 pub fn thousands(figure: f64) -> String {
     let digits = format!("{figure:.0}");

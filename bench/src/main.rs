@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use hotseat_bench::bare_client::Failure;
 use hotseat_bench::contest::{Arena, Programs};
 use hotseat_bench::figures::{Row, head};
-use hotseat_bench::{memory, startup, throughput};
+use hotseat_bench::{keeping, memory, startup, throughput};
 
 /// Measures Hotseat beside a bare client, against a fake agent.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ enum Part {
     Memory,
     /// The time of a run of one case.
     Startup,
+    /// What the store and the reports cost.
+    Store,
 }
 
 /// How much is done.
@@ -95,6 +97,9 @@ fn run(args: &Args) -> Result<(), Failure> {
         memory::measure(&arena, scale.few, scale.many, &mut show)?;
         memory::measure_lines(&arena, scale.lines, &mut show)?;
         memory::measure_reading(&arena, scale.many, pairs.min(3), &mut show)?;
+    }
+    if wanted(Part::Store) {
+        keeping::measure(&arena, scale.many, pairs.min(3), &mut show)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::bare_client::Failure;
 use crate::contest::Arena;
-use crate::figures::{Aim, Pairs, Row, Unit, milliseconds, thousands};
+use crate::figures::{Aim, Pairs, Row, Unit, mebibytes, milliseconds, thousands};
 use crate::workload::Workload;
 
 const PARALLEL: usize = 16;
@@ -17,7 +17,7 @@ pub fn measure(arena: &Arena, few: usize, many: usize, show: &mut dyn FnMut(Row)
         let workload = Workload { cases, turns: 1, parallel: PARALLEL };
         let suites = arena.write_suites(cases, 1)?;
         let (hotseat, bare) = arena.pair(&suites, workload)?;
-        let peak = [hotseat, bare].map(|cost| cost.peak as f64 / (1024.0 * 1024.0));
+        let peak = [hotseat, bare].map(|cost| mebibytes(cost.peak));
         let what = format!("peak memory of {} cases, {PARALLEL} at once", thousands(cases as f64));
         show(one_pair(what, Unit::Mebibytes, peak, Aim::None));
         peaks.push(peak);
@@ -42,7 +42,7 @@ pub fn measure_lines(arena: &Arena, sizes: &[usize], show: &mut dyn FnMut(Row)) 
         let what = format!("{} JSON lines with reports, {PARALLEL} at once", thousands(cases as f64));
         let wall = [hotseat, bare].map(|cost| milliseconds(cost.wall));
         show(one_pair(what, Unit::Milliseconds, wall, Aim::None));
-        let peak = [hotseat, bare].map(|cost| cost.peak as f64 / (1024.0 * 1024.0));
+        let peak = [hotseat, bare].map(|cost| mebibytes(cost.peak));
         show(one_pair("    peak memory".to_string(), Unit::Mebibytes, peak, Aim::None));
         peaks.push(peak);
     }
@@ -68,7 +68,7 @@ pub fn measure_reading(
     for _ in 0..pairs {
         let (hotseat, parser) = (arena.dry_run(&suites)?, arena.read_yaml(&suites)?);
         times.push(milliseconds(hotseat.wall), milliseconds(parser.wall));
-        peaks.push(hotseat.peak as f64 / (1024.0 * 1024.0), parser.peak as f64 / (1024.0 * 1024.0));
+        peaks.push(mebibytes(hotseat.peak), mebibytes(parser.peak));
     }
     let what = format!("--dry-run of {} cases", thousands(cases as f64));
     show(Row { what, unit: Unit::Milliseconds, pairs: times, aim: Aim::None });

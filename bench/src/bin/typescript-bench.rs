@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use hotseat_bench::bare_client::Failure;
 use hotseat_bench::contest::{Arena, Cost, Programs};
+use hotseat_bench::figures::mebibytes;
 use hotseat_bench::workload::{TOOL, Workload, marker, question};
 
 /// Measures tests in TypeScript beside cases that are written.
@@ -108,6 +109,6 @@ fn show(what: &str, cases: usize, costs: &mut [Cost]) {
         "{what:<28} {:>7.0} tests/s  {:>6.2} ms of processor each  {:>6.1} MiB at most",
         cases as f64 / wall.as_secs_f64(),
         each(cpu),
-        peak as f64 / (1024.0 * 1024.0),
+        mebibytes(peak),
     );
 }
