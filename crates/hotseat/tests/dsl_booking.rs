@@ -6,12 +6,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{Harness, World};
+use hotseat::dsl::{Harness, Output, World};
 
 fn main() -> ExitCode {
     // A package with a `hotseat.yaml` of its own would just say `hotseat::dsl::run(declare)`.
     let booking = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/booking");
-    let world = World { environment: Arc::default(), folder: booking, color: false, width: 100 };
+    let world = World {
+        environment: Arc::default(),
+        folder: booking,
+        color: false,
+        width: 100,
+        output: Output::Standard,
+    };
     Harness { arguments: std::env::args().skip(1).collect(), world, file: file!() }.run(declare).into()
 }
 

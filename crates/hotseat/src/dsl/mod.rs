@@ -40,6 +40,7 @@ mod matcher;
 mod orders;
 mod panics;
 mod place;
+pub mod plain;
 mod scenario;
 mod simulator;
 mod test;
@@ -54,7 +55,7 @@ pub use fixture::Fixture;
 #[doc(hidden)]
 pub use handles::assert_that;
 pub use handles::{Agent, Conversation, Says, Simulate, User};
-pub use harness::{Harness, World, run};
+pub use harness::{Harness, Output, World, run};
 pub use matcher::*;
 pub use scenario::{Scenario, Scenarios, load};
 pub use simulator::{Brief, Simulated};

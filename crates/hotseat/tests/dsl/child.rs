@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{Harness, World};
+use hotseat::dsl::{self, Harness, World};
 
 use super::harness::attentive;
 
@@ -21,6 +21,7 @@ fn the_program() {
         folder: std::env::temp_dir(),
         color: false,
         width: 100,
+        output: dsl::Output::Standard,
     };
     let arguments = arguments.lines().map(str::to_string).collect();
     let code = Harness { arguments, world, file: "tests/agents.rs" }.run(declare);
@@ -74,12 +75,12 @@ fn failures_are_shown_with_their_places_and_panics_only_there() {
     let (shown, beside) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
     assert_eq!(ran.status.code(), Some(1), "{shown}");
     for words in [
-        "tests/dsl/child.rs:36:13",
+        "tests/dsl/child.rs:37:13",
         r#"expect!(t.agent, call_tool("check_availability"));"#,
         "check_availability is called",
         "no tool was called",
         "the test panicked: no words for it",
-        "tests/dsl/child.rs:40:13",
+        "tests/dsl/child.rs:41:13",
     ] {
         assert!(shown.contains(words), "{words} is missing:\n{shown}");
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{Harness, World};
+use hotseat::dsl::{Harness, Output, World};
 use serde_json::{Value, json};
 
 /// What a run came to.
@@ -56,6 +56,7 @@ pub fn ran_in(write: impl FnOnce(&Path), arguments: &[&str], declare: impl FnOnc
         folder: folder.path().to_path_buf(),
         color: false,
         width: 100,
+        output: Output::Standard,
     };
     let code = Harness { arguments: all, world, file: file!() }.run(declare);
     let files: BTreeMap<String, String> = std::fs::read_dir(folder.path())

@@ -227,7 +227,7 @@ impl Harness {
             progress: false,
             verbose: arguments.verbose,
         };
-        let console = Console::new(io::stdout(), look, setting.clone());
+        let console = Console::new(self.world.output.results(), look, setting.clone());
         if !arguments.quiet {
             all.push(("standard output".to_string(), Box::new(console)));
         }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod carrying_out;
+mod output;
 mod select;
 mod world;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use hotseat_document::{Diagnostic, Diagnostics};
 
 use self::arguments::{Arguments, Format, HELP};
+pub use self::output::Output;
 use self::select::{Selected, select};
 pub use self::world::World;
 use super::place::At;
@@ -51,7 +53,7 @@ pub fn run(declare: impl FnOnce(&mut Group)) -> ExitCode {
 /// use std::collections::BTreeMap;
 /// use std::path::PathBuf;
 ///
-/// use hotseat::dsl::{Harness, World, replies};
+/// use hotseat::dsl::{Harness, Output, World, replies};
 ///
 /// let harness = Harness {
 ///     arguments: vec!["--quiet".to_string()],
@@ -60,6 +62,7 @@ pub fn run(declare: impl FnOnce(&mut Group)) -> ExitCode {
 ///         folder: PathBuf::from("."),
 ///         color: false,
 ///         width: 80,
+///         output: Output::Standard,
 ///     },
 ///     file: "tests/agents.rs",
 /// };
@@ -84,7 +87,7 @@ pub struct Harness {
 
 /// How the program ends. As the program `hotseat` does, but for filters that fit nothing: `cargo test NAME` gives its
 /// filter to every test file.
-mod exit {
+pub(super) mod exit {
     pub const PASSED: u8 = 0;
     pub const FAILED: u8 = 1;
     pub const USAGE: u8 = 2;
@@ -134,7 +137,7 @@ impl Harness {
 
     /// Prints what was asked for. That its reader has read enough is no failure.
     fn print(&self, text: &str) -> u8 {
-        let mut out = io::stdout().lock();
+        let mut out = self.world.output.results();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => exit::BROKEN,
             Ok(()) | Err(_) => exit::PASSED,
@@ -143,7 +146,7 @@ impl Harness {
 
     /// Says something beside the results. Where nobody listens, the exit code still tells.
     fn say(&self, text: &str) {
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(self.world.output.remarks(), "{text}");
     }
 
     fn complain(&self, mistakes: impl IntoIterator<Item = Diagnostic>) {

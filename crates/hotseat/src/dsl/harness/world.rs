@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::output::Output;
 use crate::cases::Environment;
 
 /// How wide output is where nobody says.
@@ -23,11 +24,13 @@ pub struct World {
     pub color: bool,
     /// How many columns output has.
     pub width: usize,
+    /// Where output goes.
+    pub output: Output,
 }
 
 impl World {
     /// The arguments of the program, without its name, and what there is outside of it.
-    pub(super) fn read() -> (Vec<String>, World) {
+    pub(in crate::dsl) fn read() -> (Vec<String>, World) {
         let arguments = env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -41,7 +44,13 @@ impl World {
             color: io::stdout().is_terminal() && !is_set("NO_COLOR") && !dumb,
             width: width.unwrap_or(WIDTH).clamp(40, 200),
             environment,
+            output: Output::Standard,
         };
         (arguments.collect(), world)
+    }
+
+    /// Ends the program.
+    pub(in crate::dsl) fn end(code: u8) -> ! {
+        std::process::exit(code.into())
     }
 }
