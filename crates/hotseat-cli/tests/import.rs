@@ -345,3 +345,26 @@ fn wrong_usage_is_told() {
         assert!(output.code == code && output.stderr.contains(words), "{args:?}: {output}");
     }
 }
+
+#[test]
+fn nothing_is_asserted_of_times_that_nobody_knows() {
+    let shop = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]);
+    let mut project = Project::empty().file("shop.json", &json!({"id": "t", "messages": shop}).to_string());
+    assert_eq!(import(&project, &["shop.json", "-o", "out"]).code, 0);
+    let slow = "{ timing: { maxDurationMs: 60000 } }";
+    for (script, turns) in [
+        (format!("user.says('Hi'); evaluate(agent).toHold({slow});"), 1),
+        (format!("user.says('Hi'); expect(conversation).toHold({slow});"), 1),
+        (format!("user.says({{ user: 'Hi', assert: {slow} }});"), 0),
+    ] {
+        let imports = "import { it, user, agent, conversation, expect, evaluate } from 'hotseat';";
+        project = project.file("out/a_test.ts", &format!("{imports}\nit('t', () => {{ {script} }});"));
+        let tested = project.test(&["-n", "replay:out/recordings", "out/a_test.ts"]);
+        let failure = tested.failure("t");
+        assert_eq!(failure["kind"], "test_error", "{script}: {failure:#}");
+        assert!(
+            failure["message"].as_str().unwrap().contains("the times of this conversation are not known")
+        );
+        assert_eq!(tested.case("t")["turns"].as_array().unwrap().len(), turns, "{script}");
+    }
+}

@@ -542,3 +542,28 @@ fn what_topics_assert_is_no_case_that_asserts_nothing() {
         "{output}"
     );
 }
+
+#[test]
+fn a_criterion_that_names_no_topic_of_the_graph_is_refused() {
+    let suite = |name: &str, graph: &str| {
+        format!(
+            "name: t
+criteria: {{ booked: {{ match: {{ type: reached_topic, name: {name} }} }} }}
+topics: {{ greeting: {{ characteristic: G }}, booking: {{ triggers: {{ on_tool_call: book_room }} }} }}
+{graph}
+turns: [{{ user: Hello }}]
+final_assertions: {{ type: satisfy, criteria: booked, negate: true }}
+"
+        )
+    };
+    let graph = "graph: { greeting: booking, booking: }\nclassify_topics: triggers";
+    held(&booking(), None, &suite("booking", graph)).all_passed();
+    let words = refused(&suite("boking", graph));
+    assert!(
+        words.contains("no topic of the graph is called `boking`") && words.contains("a.test.yaml:2:"),
+        "{words}"
+    );
+    assert!(words.contains("did you mean `booking`?"), "{words}");
+    let words = refused(&suite("booking", "").replace("topics:", "metadata:"));
+    assert!(words.contains("no topics are followed here"), "{words}");
+}

@@ -1131,6 +1131,117 @@ fn topics_are_followed_and_asserted_of() {
 }
 
 #[test]
+fn each_simulated_user_is_the_one_that_is_named() {
+    let user = |words: &'static str| {
+        FakeAgent::start(move |request: &Request| {
+            let answer = json!({"message": words, "done": false, "goal_progress": "none", "reason": ""});
+            Run::of(request).started().text(&answer.to_string()).finished()
+        })
+    };
+    let (agent, usual, other) = (echo_agent(), user("I am the usual one"), user("I am the other one"));
+    let project = |simulator: &str| {
+        let script = "it('a', () => {
+          for (const use of ['agents:other', undefined, 'agents:usual', 'agents:other']) {
+            user.simulate({ goal: 'x', maxTurns: 1, maxRepeats: 0, ...(use === undefined ? {} : { use }) });
+          }
+          console.log(conversation.turns.map((turn) => turn.userMessage.content.split(' ')[3]).join());
+        });";
+        let text = format!(
+            "target: {{ endpoint: '{}' }}\nagents:\n  usual: {{ endpoint: '{}' }}\n  other: {{ endpoint: '{}' }}\n{simulator}",
+            agent.url(),
+            usual.url(),
+            other.url()
+        );
+        Project::with(&text).file("a_test.ts", &format!("{IMPORTS}\n{script}"))
+    };
+    let tested = project("simulator: agents:usual\n").test(&["a_test.ts"]);
+    tested.all_passed();
+    assert_eq!(tested.case("a")["logs"], json!(["other,usual,usual,other"]));
+    let tested = project("").test(&["a_test.ts"]);
+    assert!(
+        tested.failure("a")["message"].as_str().unwrap().contains("nobody says who the simulated user is")
+    );
+    assert_eq!(tested.case("a")["turns"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn whatever_is_asserted_means_what_its_names_mean() {
+    let script = "
+      criterion('good', 'is it good');
+      criterion('quiet', { match: (conversation) => conversation.turns.every((turn) => turn.agentResponse.length < 20) });
+      criterion('loud', { matchMessages: (messages) => messages.length === 2 && messages.every((one) => one.content.length > 99) });
+      topic('start', { evaluate: { satisfy: ['good', 'of_project', 'quiet'] } });
+      topic('end', { triggers: [{ onUserMatch: /two/ }], expect: { satisfy: 'good' } });
+      const graph = { start: 'end', end: null };
+      it('topics', () => { expectConversationTo(graph); user.simulate({ goal: 'x', maxTurns: 2 }); });
+      it('a function', () => { expectConversationTo({ start: { next: 'end', expect: { satisfy: 'loud' } }, end: null }); user.simulate({ goal: 'x', maxTurns: 2 }); });
+      it('stops', () => { expect(user.simulate({ goal: 'x', stopWhen: { type: 'satisfy', criteria: 'good' } }).turnCount).toBe(2); });
+      it('a turn', () => { user.says({ user: 'two', assert: { type: 'satisfy', criteria: 'good' } }); });
+      it('another turn', () => { user.says({ user: 'one', assert: { type: 'satisfy', criteria: 'good' } }); });
+      it('the stated goal', () => { user.simulate({ goal: 'x', stopWhen: { type: 'goal' } }); expect(conversation.turnCount).toBe(1); });
+    ";
+    let judge = JUDGE.replace("fine'", "two'");
+    let tested = helped(&judge, USER, script).test(&["a_test.ts"]);
+    let came = statuses(&tested);
+    let expected = [
+        "a function failed",
+        "a turn passed",
+        "another turn failed",
+        "stops passed",
+        "the stated goal passed",
+        "topics passed",
+    ];
+    assert_eq!(came, expected, "{}", tested.output);
+    let of_start = &tested.case("topics")["topic_visits"][0]["assertions"];
+    let decided: Vec<(&Value, &Value)> =
+        of_start.as_array().unwrap().iter().map(|check| (&check["criterion"], &check["passed"])).collect();
+    let (no, yes) = (json!(false), json!(true));
+    assert_eq!(decided, [(&json!("quiet"), &yes), (&json!("good"), &no), (&json!("of_project"), &no)]);
+    assert!(of_start[1]["reasoning"].is_string(), "{of_start:#}");
+    assert_eq!(tested.case("topics")["topic_visits"][1]["assertions"][0]["passed"], true);
+    assert_eq!(tested.failure("a function")["kind"], "assertion");
+    let turn = tested.failure("another turn");
+    assert_eq!(turn["kind"], "assertion");
+    assert!(turn["detail"].as_str().unwrap().starts_with("a_test.ts:13:"), "{turn:#}");
+}
+
+#[test]
+fn what_a_test_refers_to_in_vain_is_its_mistake_even_if_it_is_only_measured() {
+    let script = "
+      criterion('good', 'is it good');
+      topic('start', { characteristic: 'start' });
+      topic('end', { characteristic: 'end' });
+      const graph = { start: 'end', end: null };
+      const never = (work) => { try { work(); } catch {} };
+      it('of a topic', () => { expectConversationTo({ start: { next: 'end', evaluate: { satisfy: 'godo' } }, end: null }); user.says('hi'); });
+      it('a topic of a topic', () => { expectConversationTo({ start: { next: 'end', expect: { type: 'reached_topic', name: 'strat', negate: true } }, end: null }); user.says('hi'); });
+      it('to stop', () => { user.simulate({ goal: 'x', stopWhen: { type: 'satisfy', criteria: 'godo' } }); });
+      it('a topic to stop', () => { expectConversationTo(graph); user.simulate({ goal: 'x', stopWhen: { type: 'topic', name: 'strat', negate: true } }); });
+      it('during a topic', () => { expectConversationTo(graph); user.simulate({ goal: 'x', duringTopic: { strat: { role: 'y' } } }); });
+      it('of a turn', () => { user.says({ user: 'hi', evaluate: { type: 'satisfy', criteria: 'godo' } }); });
+      it('measured', () => { user.says('hi'); evaluate(agent).toSatisfy('godo'); user.says('never'); });
+      it('a topic that is measured', () => { expectConversationTo(graph); user.says('hi'); never(() => evaluate(agent).not.toBeInTopic('strat')); });
+    ";
+    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    for (name, words, turns) in [
+        ("of a topic", "no criterion is called `godo`: did you mean `good`?", 0),
+        ("a topic of a topic", "no topic of the graph is called `strat`: did you mean `start`?", 0),
+        ("to stop", "`godo`", 0),
+        ("a topic to stop", "`strat`", 0),
+        ("during a topic", "`strat`", 0),
+        ("of a turn", "`godo`", 0),
+        ("measured", "`godo`", 1),
+        ("a topic that is measured", "`strat`", 1),
+    ] {
+        let failure = tested.failure(name);
+        assert_eq!((&failure["kind"], &failure["fault"]), (&json!("test_error"), &json!("test")), "{name}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains(words) && message.contains("a_test.ts:"), "{name}: {message}");
+        assert_eq!(tested.case(name)["turns"].as_array().unwrap().len(), turns, "{name}");
+    }
+}
+
+#[test]
 fn scripts_do_only_what_the_project_grants() {
     let script = "it('a', () => { files.read('hotseat.yaml'); });
       it('b', () => { fetch('http://127.0.0.1:9/'); });

@@ -387,7 +387,7 @@ rules:
     let script = Script::read(&Source::new("judge.yaml", script, 1)).unwrap();
     let model = Arc::new(Live::new(Scripted::new(Arc::new(script))));
     let role = Role::model(&Reference::Connector("judge".to_string()), model, LONG);
-    Partners { judges: vec![(Judging::default().whom(), role)], ..Partners::default() }
+    Partners { judges: vec![(Judging::default().whom(), Ok(role))], ..Partners::default() }
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn a_program_has_criteria_judged_as_cases_have() {
             let friendly = session.decide(satisfies("friendly"), Subject::LastTurn).await.unwrap();
             assert!(friendly.verdict.passed, "{friendly:#?}");
             assert_eq!(friendly.opinion.as_ref().unwrap().reasoning.as_deref(), Some("It serves."));
-            for (text, errs) in [("It is brief.", false), ("It is unclear.", true), ("nobody", true)] {
+            for (text, errs) in [("It is brief.", false), ("It is unclear.", true)] {
                 let checked = session.decide(soft(satisfies(text)), Subject::LastTurn).await.unwrap();
                 assert_eq!((checked.verdict.passed, checked.error.is_some()), (false, errs), "{checked:#?}");
             }
@@ -412,6 +412,24 @@ fn a_program_has_criteria_judged_as_cases_have() {
     };
     let held = held_among(&agent, case, program, LONG, judged_by_script());
     assert_eq!(held.verdict.status, Status::Passed, "{held:#?}");
+    // A name that nothing bears is a mistake, even if it is only measured.
+    let misspelt = held_among(
+        &agent,
+        case,
+        |session| {
+            Box::pin(async move {
+                let place = session.case().place.clone();
+                says(session, "hello").await.unwrap();
+                let check = soft(satisfies("nobody", Judging::default(), place));
+                let ended = session.decide(check, Subject::LastTurn).await.unwrap_err();
+                assert!(ended.just_now, "{ended:?}");
+                Ok(())
+            })
+        },
+        LONG,
+        judged_by_script(),
+    );
+    failed(&misspelt, FailureKind::TestError, "no criterion is called `nobody`");
     // Without a judge nothing passes, whatever is asked.
     let alone = held_among(
         &agent,

@@ -237,11 +237,7 @@ impl Case {
         let turns = self.turns.iter_mut().chain([&mut self.unwritten]);
         let of_turns = turns.flat_map(|turn| &mut turn.checks);
         let of_checkpoints = self.checkpoints.iter_mut().flat_map(|checkpoint| &mut checkpoint.checks);
-        let topics = self.topics.iter_mut().flat_map(|topics| &mut Arc::make_mut(topics).topics);
-        let of_topics = topics.flat_map(|topic| {
-            let topic = Arc::make_mut(topic);
-            topic.checks.iter_mut().chain(&mut topic.turn_checks)
-        });
+        let of_topics = self.topics.iter_mut().flat_map(|topics| Arc::make_mut(topics).asserted_mut());
         let brief = self.simulator.as_mut().and_then(|simulator| simulator.brief.as_mut());
         let of_brief = brief.into_iter().flat_map(|brief| &mut Arc::make_mut(brief).stop_when);
         let of_case = self.checks.iter_mut().chain(&mut self.final_checks);

@@ -13,6 +13,9 @@ use super::topics::{Topic, Topics, graph, topics};
 use crate::checks::Check;
 use hotseat_document::{Diagnostics, Kind, Map, Place, Source, View, check, json};
 
+/// How the text is called that something of a program comes as.
+const SAID: &str = "the test";
+
 /// Reads a turn that is not written in a file, but comes as JSON. Beside what it says itself, that is asserted which is
 /// of turns that are not written.
 ///
@@ -21,7 +24,8 @@ use hotseat_document::{Diagnostics, Kind, Map, Place, Source, View, check, json}
 pub fn turn_in(value: &Value, unwritten: &Turn, place: Place) -> Result<Turn, String> {
     read_in(value, &Kind::Shape(&TURN), |view, mistakes| {
         let map = view.map(&TURN)?;
-        let read = turn(&map, &Block::default(), unwritten.options.as_ref(), mistakes);
+        let mut read = turn(&map, &Block::default(), unwritten.options.as_ref(), mistakes);
+        move_to(&place, &mut read.checks);
         let checks = unwritten.checks.iter().cloned().chain(read.checks).collect();
         Some(Turn { checks, place, ..read })
     })
@@ -41,7 +45,7 @@ fn read_in<T>(
     kind: &Kind,
     read: impl FnOnce(View<'_>, &mut Diagnostics) -> Option<T>,
 ) -> Result<T, String> {
-    let source = Source::new("the test", value.to_string(), 1);
+    let source = Source::new(SAID, value.to_string(), 1);
     let in_words = |mistakes: Diagnostics| {
         let words = mistakes.into_iter().map(|mistake| match mistake.help {
             Some(help) => format!("{} ({help})", mistake.message),
@@ -69,22 +73,43 @@ pub fn topics_in(value: &Value, above: &[Arc<Topic>], place: Place) -> Result<To
     read_in(value, &Kind::Shape(&SHARED), |view, mistakes| {
         let map = Map::of(view.node, view.source, &SHARED)?;
         let known = topics(map.get("topics"), above, mistakes);
-        let topics = graph(map.get("graph")?, &known, mistakes)?;
+        let mut topics = graph(map.get("graph")?, &known, mistakes)?;
+        move_to(&place, topics.asserted_mut());
         Some(Topics { place, ..topics })
     })
 }
 
 /// Reads what a simulated user is told: on top of what is said `above`, what groups say, the outermost first, and what is
-/// its own.
+/// its own, at this place.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn brief_in(own: &Value, groups: &[Value], above: &Brief) -> Result<Brief, String> {
+pub fn brief_in(own: &Value, groups: &[Value], above: &Brief, place: &Place) -> Result<Brief, String> {
     let mut brief = above.clone();
     for group in groups {
         brief = read_in(group, &Kind::Shape(&USER), |view, mistakes| {
             Some(Brief::read_shared(Some(view), &brief, mistakes))
         })?;
     }
-    read_in(own, &Kind::Shape(&SIMULATE), |view, mistakes| Brief::read_own(view, &brief, mistakes))
+    let mut brief =
+        read_in(own, &Kind::Shape(&SIMULATE), |view, mistakes| Brief::read_own(view, &brief, mistakes))?;
+    move_to(place, &mut brief.stop_when);
+    for (_, _, said_at) in &mut brief.during_topic {
+        move_place(place, said_at);
+    }
+    Ok(brief)
+}
+
+/// What a program asserts stands where the program says it.
+fn move_to<'c>(place: &Place, checks: impl IntoIterator<Item = &'c mut Check>) {
+    for check in checks {
+        move_place(place, &mut check.place);
+    }
+}
+
+/// The text that something of a program comes as is nobody's; what stands in a file stays there.
+fn move_place(place: &Place, said_at: &mut Place) {
+    if said_at.file() == SAID {
+        *said_at = place.clone();
+    }
 }

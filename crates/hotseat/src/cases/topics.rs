@@ -89,6 +89,14 @@ impl Topics {
         })
     }
 
+    /// Everything that is asserted and measured in the topics, to be changed.
+    pub fn asserted_mut(&mut self) -> impl Iterator<Item = &mut Check> {
+        self.topics.iter_mut().flat_map(|topic| {
+            let topic = Arc::make_mut(topic);
+            topic.checks.iter_mut().chain(&mut topic.turn_checks)
+        })
+    }
+
     /// Whether what they assert is decided in a case, as far as that is known before it is held.
     fn is_decided(&self, case: &Case) -> bool {
         self.always_decided || case.simulator.is_some() || case.body.is_some()
@@ -116,6 +124,9 @@ impl Topics {
     pub fn unknown<'c>(topics: Option<&Topics>, checks: impl Iterator<Item = &'c Check>) -> Diagnostics {
         let mut mistakes = Diagnostics::new();
         for check in checks {
+            if let CheckKind::AllOf(all) = &check.kind {
+                mistakes.extend(Topics::unknown(topics, all.checks.iter()));
+            }
             let Some(names) = check.topics() else { continue };
             let Some(topics) = topics else {
                 let message = "no topics are followed here: there is no `graph`";

@@ -71,7 +71,7 @@ async fn hold(example: Arc<Example>, session: &mut Session<'_>) -> Result<(), Fa
     });
     started.map_err(|error| test_error(format!("no thread for the example can be had: {error}")))?;
 
-    let mut doing = Doing { session, example, seen: &seen, goal: None };
+    let mut doing = Doing { session, example, seen: &seen };
     let mut given_up = None;
     loop {
         let limit = doing.session.limit();

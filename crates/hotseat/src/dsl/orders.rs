@@ -21,8 +21,6 @@ pub(super) struct Doing<'h, 's> {
     pub session: &'h mut Session<'s>,
     pub example: Arc<Example>,
     pub seen: &'h Mutex<Seen>,
-    /// The goal that the simulated user was given last.
-    pub goal: Option<String>,
 }
 
 impl Doing<'_, '_> {
@@ -105,7 +103,6 @@ impl Doing<'_, '_> {
             let read = template.load(std::slice::from_ref(&self.example.folder));
             read.map_err(|words| self.wrong(&words, at))?;
         }
-        self.goal.clone_from(&told.goal);
         let first = self.session.conversation().turns.len();
         let simulation = Simulation { max_turns: told.max_turns, brief: Some(Arc::new(told)) };
         let stopped = self.session.simulate(simulation).await?;
@@ -120,8 +117,7 @@ impl Doing<'_, '_> {
     }
 
     async fn declare(&mut self, graph: &Graph, at: At) -> Result<(), Ended> {
-        let vocabulary = self.session.case().vocabulary.clone();
-        match graph.declared(&self.example, &vocabulary, at) {
+        match graph.declared(&self.example, at) {
             Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
             Err(wrong) => {
                 let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));
@@ -136,29 +132,24 @@ impl Doing<'_, '_> {
     async fn decide(&mut self, asserted: Asserted) -> Result<bool, Ended> {
         let Asserted { assertion, strength, message, at } = asserted;
         let place = at.place();
-        let found = checks(assertion.form, assertion.negated, &place, &self.example, self.goal.as_deref());
+        let found = checks(assertion.form, assertion.negated, &place, &self.example);
         let checks = found.map_err(|words| self.wrong(&words, at))?;
         if assertion.negated && checks.len() > 1 {
             let words =
                 "`not` of several: it is not plain whether none may hold or not all; negate each of them";
             return Err(self.wrong(words, at));
         }
-        let vocabulary = self.session.case().vocabulary.clone();
         let mut holds = true;
         for check in checks {
             let (place, message) = (place.clone(), message.clone().or(check.message.clone()));
-            let mut check = Check { place, strength, message, ..check };
-            // What is not there is a mistake of the test, whether it decides or is only measured.
-            if let Err(wrong) = vocabulary.fill_in(&mut check) {
-                return Err(self.wrong(&in_words([wrong]), at));
-            }
+            let check = Check { place, strength, message, ..check };
             holds &= self.session.decide(check, assertion.subject).await?.verdict.passed;
         }
         Ok(holds)
     }
 }
 
-/// The checks that an assertion amounts to, in an example whose simulated user was given this goal.
+/// The checks that an assertion amounts to, in an example.
 ///
 /// # Errors
 /// What is wrong with it, in words.
@@ -167,15 +158,11 @@ pub(super) fn checks(
     negated: bool,
     place: &Place,
     example: &Example,
-    goal: Option<&str>,
 ) -> Result<Vec<Check>, String> {
     let one = |kind| vec![Check { negated, ..Check::new(kind, place.clone()) }];
     let written = |mut value: serde_json::Value| {
         if negated {
             value["negate"] = true.into();
-        }
-        if let (Some("goal"), None, Some(goal)) = (value["type"].as_str(), value.get("goal"), goal) {
-            value["goal"] = goal.into();
         }
         typed_assertions(value).map_err(|found: Diagnostics| in_words(found))
     };

@@ -11,7 +11,7 @@ use super::orders::checks;
 use super::place::At;
 use super::tree::Example;
 use super::views::Turn;
-use crate::cases::{Topic as Declared, Topics, Trigger as Fires, Vocabulary};
+use crate::cases::{Topic as Declared, Topics, Trigger as Fires};
 use crate::checks::{Check, CheckKind, Native, Pattern, Strength};
 
 /// A topic as it is declared; see [`Group::topic`](super::Group::topic). What is asserted of it is decided when a conversation
@@ -109,20 +109,13 @@ impl Topic {
     ///
     /// # Errors
     /// What makes no sense of it, with its place.
-    pub(super) fn declared(
-        &self,
-        example: &Example,
-        vocabulary: &Vocabulary,
-    ) -> Result<Declared, (String, At)> {
+    pub(super) fn declared(&self, example: &Example) -> Result<Declared, (String, At)> {
         let mut all = Vec::new();
         for (assertion, strength, at) in self.asserted.clone() {
             let place = at.place();
-            let found = checks(assertion.form, assertion.negated, &place, example, None);
-            for check in found.map_err(|words| (words, at))? {
-                let mut check = Check { place: place.clone(), strength, ..check };
-                vocabulary.fill_in(&mut check).map_err(|wrong| (in_words(&wrong), at))?;
-                all.push(check);
-            }
+            let found = checks(assertion.form, assertion.negated, &place, example);
+            let found = found.map_err(|words| (words, at))?;
+            all.extend(found.into_iter().map(|check| Check { place: place.clone(), strength, ..check }));
         }
         let triggers =
             self.triggers.iter().map(|(trigger, at)| trigger.fires(*at).map_err(|words| (words, *at)));
@@ -135,13 +128,6 @@ impl Topic {
             turn_checks: Vec::new(),
             place: self.at.place(),
         })
-    }
-}
-
-fn in_words(wrong: &hotseat_document::Diagnostic) -> String {
-    match &wrong.help {
-        Some(help) => format!("{}: {help}", wrong.message),
-        None => wrong.message.clone(),
     }
 }
 
@@ -309,12 +295,7 @@ impl Graph {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub(super) fn declared(
-        &self,
-        example: &Example,
-        vocabulary: &Vocabulary,
-        at: At,
-    ) -> Result<Topics, Vec<(String, At)>> {
+    pub(super) fn declared(&self, example: &Example, at: At) -> Result<Topics, Vec<(String, At)>> {
         let wired: Vec<Wired> = self.topics.iter().map(|Wiring(wired)| wired.clone()).collect();
         let find = |name: &str| example.topics.iter().find(|topic| topic.name == name);
         let graph = TopicGraph::build(&wired, |name| find(name).is_some()).map_err(|errors| {
@@ -326,7 +307,7 @@ impl Graph {
         let mut topics = Vec::new();
         let mut wrong = Vec::new();
         for wired in &wired {
-            match find(&wired.name).map(|topic| topic.declared(example, vocabulary)) {
+            match find(&wired.name).map(|topic| topic.declared(example)) {
                 Some(Ok(topic)) => topics.push(Arc::new(topic)),
                 Some(Err(found)) => wrong.push(found),
                 None => {}

@@ -167,8 +167,8 @@ pub fn partners(
         let found = outside.project.helper(wanted)?;
         let role = role(outside, &powers, &found, Some(wanted), given, &mut secrets)?;
         match whom {
-            None => partners.simulator = Some(role),
-            Some(whom) => partners.judges.push((whom, role)),
+            None => partners.simulators.push((wanted.reference.cloned(), role)),
+            Some(whom) => partners.judges.push((whom, Ok(role))),
         }
     }
     Ok((partners, secrets))

@@ -77,8 +77,9 @@ impl Deciding<'_> {
         looked: Looked,
         recorder: &mut Recorder,
     ) -> Decision {
-        let Some(judge) = self.partners.judge(&judged.judging) else {
-            return Decision::none(check, "there is no judge to ask".to_string(), Vec::new());
+        let judge = match self.partners.judge(&judged.judging) {
+            Ok(judge) => judge,
+            Err(words) => return Decision::none(check, words, Vec::new()),
         };
         let turns = looked.so_far(recorder);
         let Some(turn_id) = turns.last().map(|turn| turn.id.clone()) else {
@@ -201,9 +202,9 @@ pub(super) fn asked_kind(check: &Check) -> FailureKind {
     match &check.kind {
         CheckKind::Scripted(_) => FailureKind::ScriptError,
         CheckKind::Judged(_) => FailureKind::JudgeError,
-        CheckKind::Budget(_) => FailureKind::UsageError,
+        // Of assertions that ask nobody only budgets cannot be decided.
+        CheckKind::Budget(_) | CheckKind::AllOf(_) => FailureKind::UsageError,
         _ if check.not_compared().is_some() => FailureKind::ScriptError,
-        // It was asked for where nothing can be looked at.
         _ => FailureKind::TestError,
     }
 }

@@ -31,12 +31,9 @@ impl Session<'_> {
     ) -> Result<Result<Judgement, String>, Ended> {
         self.goes_on()?;
         let begun = Instant::now();
-        let outcome = match self.find_judge(&check) {
-            Err(words) => (Err(words), None),
-            Ok(()) => self.ask_about(&check, said).await,
-        };
+        self.find_judge(&check);
+        let (outcome, by) = self.ask_about(&check, said).await;
         self.paused += begun.elapsed();
-        let (outcome, by) = outcome;
         let checked = match &outcome {
             Err(words) => Checked::undecided(check, words),
             Ok(judgement) => {
@@ -67,10 +64,12 @@ impl Session<'_> {
         check: &Check,
         mut said: SaidElsewhere,
     ) -> (Result<Judgement, String>, Option<By>) {
-        let judge =
-            check.judged().and_then(|judged| Some((judged, self.deciding.partners.judge(&judged.judging)?)));
-        let Some((judged, judge)) = judge else {
-            return (Err("there is no judge to ask".to_string()), None);
+        let Some(judged) = check.judged() else {
+            return (Err("nobody is asked about this".to_string()), None);
+        };
+        let judge = match self.deciding.partners.judge(&judged.judging) {
+            Ok(judge) => judge,
+            Err(words) => return (Err(words), None),
         };
         // What the user said last is answered by what is judged.
         let asked = said.before.pop_if(|last| last.role == Role::User);
@@ -107,10 +106,8 @@ impl Session<'_> {
         };
         let Asked { outcome, exchanges, by } =
             judge.judge(JudgeQuestion { matter: &judged.matter, seen }).await;
-        // They are kept with the last turn; where there is none, with none.
-        let turn_id = self.turns().last().map_or_else(|| "no-turn".into(), |turn| turn.id.clone());
         for exchange in exchanges {
-            self.recorder.emit(exchange.of_turn(turn_id.clone()));
+            self.keep(exchange);
         }
         (outcome, Some(by))
     }

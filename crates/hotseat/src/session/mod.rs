@@ -9,6 +9,7 @@ mod conduct;
 mod content;
 mod deciding;
 mod elsewhere;
+mod filling_in;
 mod hold;
 mod hook;
 mod identity;
@@ -161,10 +162,10 @@ pub struct Held {
 /// Who takes part in a conversation beside the agent.
 #[derive(Default)]
 pub struct Partners {
-    /// The simulated user, where the case has one.
-    pub simulator: Option<roles::Role>,
-    /// The judges that its checks ask, by how they refer to them.
-    pub judges: Vec<(Whom, roles::Role)>,
+    /// The simulated users, by how the case refers to them.
+    pub simulators: Vec<(Option<Reference>, roles::Role)>,
+    /// The judges that its checks ask, by how they refer to them; or why there is none.
+    pub judges: Vec<(Whom, Result<roles::Role, String>)>,
     /// How judges are asked where checks do not say it.
     pub judging: Judging,
     /// The functions of scripts that its checks call, by how they refer to them.
@@ -210,10 +211,21 @@ impl Partners {
         self.functions.iter().find(|(known, _)| known == reference).map(|(_, function)| function)
     }
 
+    /// The simulated user that is referred to in this way.
+    fn simulator(&self, reference: Option<&Reference>) -> Option<&roles::Role> {
+        self.simulators.iter().find(|(known, _)| known.as_ref() == reference).map(|(_, role)| role)
+    }
+
     /// The judge that is referred to in this way.
-    pub fn judge(&self, judging: &Judging) -> Option<roles::Judge> {
+    ///
+    /// # Errors
+    /// Why there is none, in words.
+    pub fn judge(&self, judging: &Judging) -> Result<roles::Judge, String> {
         let whom = judging.whom();
-        let (_, role) = self.judges.iter().find(|(known, _)| *known == whom)?;
-        Some(roles::Judge::new(role.clone(), &judging.over(&self.judging)))
+        match self.judges.iter().find(|(known, _)| *known == whom) {
+            Some((_, Ok(role))) => Ok(roles::Judge::new(role.clone(), &judging.over(&self.judging))),
+            Some((_, Err(words))) => Err(words.clone()),
+            None => Err("there is no judge to ask".to_string()),
+        }
     }
 }

@@ -8,14 +8,15 @@ use tokio::time::Instant;
 
 use super::checkpoints::{self, Reached};
 use super::deciding::{Deciding, Looked, failure_of};
+use super::filling_in::{mistaken, without_times};
 use super::topics::Followed;
 use super::turn::{Given, GivenUp, judge_end, say};
 use super::{Checked, Held, Judges, Partners, Recorder, Timeouts, TurnScript, media};
 use crate::adapters::{AgentSession, Carries, Limits, TurnError};
-use crate::cases::{Case, Topics, Turn};
-use crate::checks::{Check, Judging};
+use crate::cases::{Case, Topics, Turn, Vocabulary};
+use crate::checks::Check;
 use crate::scripts::Powers;
-use hotseat_document::Place;
+use hotseat_document::Diagnostic;
 
 /// How long a conversation with a simulated user may take as a whole where nobody says.
 const WHOLE: Duration = Duration::from_secs(300);
@@ -56,7 +57,7 @@ pub enum Subject {
 /// goes on after failures; a soft one is only recorded.
 pub struct Session<'a> {
     pub(super) case: &'a Case,
-    agent: &'a mut dyn AgentSession,
+    pub(super) agent: &'a mut dyn AgentSession,
     pub(super) deciding: Deciding<'a>,
     timeouts: Timeouts,
     script: TurnScript,
@@ -74,6 +75,8 @@ pub struct Session<'a> {
     ending: Option<Ending>,
     /// The topics that are followed.
     pub(super) followed: Option<Followed>,
+    /// What assertions of a program take from around them: what the case says, and the goal that was stated last.
+    pub(super) vocabulary: Arc<Vocabulary>,
 }
 
 /// Whether the agent can be told all that the case says.
@@ -97,13 +100,10 @@ fn can_be_told(case: &Case, agent: &mut dyn AgentSession) -> Result<(), Failure>
         return cannot("`options`");
     }
     agent.remember(&case.opening.messages)?;
-    if !agent.keeps_time() && case.every_check().any(Check::is_about_time) {
-        let message =
-            "the times of this conversation are not known, so nothing that asserts time can be judged";
-        let help = "leave `timing` out, or record the agent itself with `hotseat test --record`";
-        return Err(Failure::new(FailureKind::TestError, message).with_detail(help));
+    match case.every_check().find(|check| check.is_about_time()) {
+        Some(check) if !agent.keeps_time() => Err(mistaken(without_times(&check.place).into())),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 impl<'a> Session<'a> {
@@ -134,6 +134,7 @@ impl<'a> Session<'a> {
             failed: None,
             ending: told.err().map(Ending::Failed),
             followed: None,
+            vocabulary: case.vocabulary.clone(),
         };
         if let Some(topics) = case.topics.clone().filter(|_| session.ending.is_none()) {
             session.begin_topics(topics);
@@ -196,6 +197,10 @@ impl<'a> Session<'a> {
     /// When the case has ended, or ends with this turn.
     pub async fn say(&mut self, turn: Turn) -> Result<(), Ended> {
         self.goes_on()?;
+        let mut turn = turn;
+        let mut mistakes = self.fill_in(turn.checks.iter_mut());
+        mistakes.extend(self.unknown_topics(turn.checks.iter()));
+        self.without(mistakes)?;
         let said = self.turn(Given::written(&turn)).await;
         said.map_err(|failure| self.ends(Ending::Failed(failure)))
     }
@@ -207,25 +212,35 @@ impl<'a> Session<'a> {
     pub async fn decide(&mut self, check: Check, subject: Subject) -> Result<&Checked, Ended> {
         self.goes_on()?;
         let mut check = check;
-        let filled_in = self.case.vocabulary.fill_in(&mut check);
+        let mut mistakes = self.fill_in(std::iter::once(&mut check));
+        mistakes.extend(self.unknown_topics(std::iter::once(&check)));
+        if let Some(wrong) = mistakes.first() {
+            self.checks.push(Checked::undecided(check, wrong.message()));
+            return Err(self.fail(mistaken(mistakes)));
+        }
         let looked = match (subject, self.turns().len()) {
-            (Subject::Conversation, _) => Some(Looked::Whole { is_final: false }),
-            (Subject::LastTurn, 0) => None,
-            (Subject::LastTurn, n) => Some(Looked::Turn(n - 1)),
+            (Subject::Conversation, _) => Looked::Whole { is_final: false },
+            (Subject::LastTurn, 0) => return self.without_turn(check),
+            (Subject::LastTurn, n) => Looked::Turn(n - 1),
         };
         let begun = Instant::now();
-        let known = match (&filled_in, check.not_compared()) {
-            (Err(wrong), _) => Err(wrong.message().to_string()),
-            (Ok(()), Some(words)) => Err(words.to_string()),
-            (Ok(()), None) => self.find_judge(&check),
-        };
-        let checked = match (known, looked) {
-            (Err(words), _) => Checked::undecided(check, &words),
-            (Ok(()), Some(looked)) => self.deciding.decide_one(&check, looked, &mut self.recorder).await,
-            (Ok(()), None) => Checked::undecided(check, "there is no turn to look at: nothing was said yet"),
+        let checked = match check.not_compared().map(str::to_string) {
+            Some(words) => Checked::undecided(check, &words),
+            None => self.deciding.decide_one(&check, looked, &mut self.recorder).await,
         };
         self.paused += begun.elapsed();
         self.record(checked)
+    }
+
+    /// Records a check of a turn where nothing was said yet. A hard one ends the case, for the test is wrong.
+    fn without_turn(&mut self, check: Check) -> Result<&Checked, Ended> {
+        let wrong = Diagnostic::new("there is no turn to look at: nothing was said yet");
+        let (wrong, is_hard) = (wrong.at(check.place.clone()), check.is_hard());
+        self.checks.push(Checked::undecided(check, wrong.message()));
+        match is_hard {
+            true => Err(self.fail(mistaken(wrong.into()))),
+            false => Ok(&self.checks[self.checks.len() - 1]),
+        }
     }
 
     /// Records what a check has come to, which ends the case if it is hard and does not hold.
@@ -239,27 +254,6 @@ impl<'a> Session<'a> {
             Some(failure) => Err(self.fail(failure)),
             None => Ok(&self.checks[self.checks.len() - 1]),
         }
-    }
-
-    /// Makes sure that the judge of a check is there.
-    ///
-    /// # Errors
-    /// Why it is not, in words.
-    pub(super) fn find_judge(&mut self, check: &Check) -> Result<(), String> {
-        let Some(judged) = check.judged() else { return Ok(()) };
-        self.find_judge_as(&judged.judging, &check.place)
-    }
-
-    pub(super) fn find_judge_as(&mut self, judging: &Judging, place: &Place) -> Result<(), String> {
-        let partners = &mut self.deciding.partners;
-        if partners.judge(judging).is_some() {
-            return Ok(());
-        }
-        let Some(finds) = &partners.finds else { return Err("there is no judge to ask".to_string()) };
-        let whom = judging.whom();
-        let judge = finds.judge(&whom, place)?;
-        partners.judges.push((whom, judge));
-        Ok(())
     }
 
     /// The functions of the program that drives it judge from now on.
@@ -374,8 +368,8 @@ impl<'a> Session<'a> {
         let ending = match self.ending.take() {
             None | Some(Ending::Over) => {
                 let case = self.case;
-                // What is asserted of a conversation says nothing of a test that has held none.
-                if !self.turns().is_empty() {
+                // What is asserted of a conversation says nothing of a program that has held none.
+                if !self.turns().is_empty() || case.body.is_none() {
                     self.decide_all_topics().await;
                     self.decide_whole(&case.checks, &case.final_checks).await;
                 }

@@ -11,6 +11,7 @@ use super::deciding::Looked;
 use super::turn::Given;
 use super::{Ended, Reached, Session, checkpoints};
 use crate::cases::{Brief, MOST_INPUTS, Style};
+use crate::checks::Reference;
 use crate::roles::{self, Dialogue, Exchange, SimulatorQuestion, Unanswered, UserAnswer, UserMove};
 
 /// How often a simulated user that has a goal is asked again where its answer is of no use.
@@ -57,7 +58,10 @@ impl Session<'_> {
     /// When the case has ended, or ends on the way.
     pub async fn simulate(&mut self, simulation: Simulation) -> Result<Stopped, Ended> {
         self.goes_on()?;
-        let brief = simulation.brief.or_else(|| self.case.brief().cloned());
+        let brief = match simulation.brief {
+            Some(brief) => Some(self.understood(brief)?),
+            None => self.case.brief().cloned(),
+        };
         let said = simulation.max_turns.or_else(|| brief.as_ref()?.max_turns).or(self.case.max_turns);
         let most = said.unwrap_or(MOST_INPUTS);
         if let Err(words) = self.find_simulator(brief.as_deref()) {
@@ -85,16 +89,36 @@ impl Session<'_> {
         stopped.map_err(|failure| self.fail(failure))
     }
 
-    /// Makes sure that somebody simulates.
+    /// What a program tells a simulated user, with what it takes from around it.
+    ///
+    /// # Errors
+    /// When the test is wrong, by which the case has ended.
+    fn understood(&mut self, mut brief: Arc<Brief>) -> Result<Arc<Brief>, Ended> {
+        self.vocabulary = Arc::new(self.vocabulary.with_goal(brief.goal.clone()));
+        let mut mistakes = self.fill_in(Arc::make_mut(&mut brief).stop_when.iter_mut());
+        mistakes.extend(self.unknown_topics(brief.stop_when.iter()));
+        mistakes.extend(brief.unknown_topics(self.topics()));
+        self.without(mistakes)?;
+        Ok(brief)
+    }
+
+    /// Who simulates, if that is said: by what the user is told, or by the case.
+    fn who_simulates<'b>(&'b self, brief: Option<&'b Brief>) -> Option<&'b Reference> {
+        let of_case = || self.case.simulator.as_ref()?.reference.as_ref();
+        brief.and_then(|brief| brief.reference.as_ref()).or_else(of_case)
+    }
+
+    /// Makes sure that somebody simulates: whom a program names shows only when it runs.
     ///
     /// # Errors
     /// Why nobody does, in words.
     fn find_simulator(&mut self, brief: Option<&Brief>) -> Result<(), String> {
-        let place = self.case.place.clone();
-        let partners = &mut self.deciding.partners;
-        if let (None, Some(finds)) = (&partners.simulator, &partners.finds) {
-            let reference = brief.and_then(|brief| brief.reference.as_ref());
-            partners.simulator = Some(finds.simulator(reference, &place)?);
+        let Some(finds) = self.deciding.partners.finds.clone() else { return Ok(()) };
+        let reference = self.who_simulates(brief).cloned();
+        let simulators = &mut self.deciding.partners.simulators;
+        if simulators.iter().all(|(known, _)| *known != reference) {
+            let simulator = finds.simulator(reference.as_ref(), &self.case.place)?;
+            simulators.push((reference, simulator));
         }
         Ok(())
     }
@@ -180,8 +204,11 @@ impl Session<'_> {
                 let given = Given::said(text, &self.case.unwritten, "simulator", Some(exchange));
                 Ok(Simulated::Says(Box::new(given)))
             }
-            UserMove::GoalAchieved | UserMove::GivesUp if place == 0 => {
-                Err(failed("it says that its goal is achieved before it has said anything"))
+            UserMove::GoalAchieved if place == 0 => {
+                Err(self.too_soon(exchange, "it says that its goal is achieved before it has said anything"))
+            }
+            UserMove::GivesUp if place == 0 => {
+                Err(self.too_soon(exchange, "it gives up before it has said anything"))
             }
             UserMove::GoalAchieved => {
                 self.keep(exchange);
@@ -203,7 +230,8 @@ impl Session<'_> {
         most: usize,
         brief: Option<&Brief>,
     ) -> Result<(Result<UserAnswer, String>, Exchange), Failure> {
-        let Some(role) = &self.deciding.partners.simulator else {
+        let simulator = self.case.simulator.as_ref();
+        let Some(role) = self.deciding.partners.simulator(self.who_simulates(brief)) else {
             let words = "there is no simulated user to ask";
             return Err(roles::failure(FailureKind::SimulatorError, words));
         };
@@ -223,7 +251,6 @@ impl Session<'_> {
             let text = brief.template.as_ref()?.text.as_deref()?;
             Some(filled(text, brief, topic, dialogue, [turn_number, most]))
         });
-        let simulator = self.case.simulator.as_ref();
         let nothing = Map::new();
         let options = brief.map(|brief| &brief.options).or(simulator.map(|simulator| &simulator.options));
         let question = SimulatorQuestion {
@@ -251,6 +278,12 @@ impl Session<'_> {
         }
     }
 
+    /// The failure of a simulated user that has nothing to say from the beginning.
+    fn too_soon(&mut self, exchange: Exchange, words: &str) -> Failure {
+        self.keep(exchange.wrong(words.to_string()));
+        roles::failure(FailureKind::SimulatorError, words)
+    }
+
     /// What is wrong with what a simulated user says, if anything is.
     fn misconduct(&self, brief: &Brief, said: &str) -> Option<String> {
         let conversation = self.conversation();
@@ -265,11 +298,10 @@ impl Session<'_> {
         conduct.wrong(said)
     }
 
-    /// Keeps an exchange that begins no turn with the last one.
-    fn keep(&mut self, exchange: Exchange) {
-        if let Some(turn_id) = self.turns().last().map(|turn| turn.id.clone()) {
-            self.recorder.emit(exchange.of_turn(turn_id));
-        }
+    /// Keeps an exchange that begins no turn: with the last one, and where there is none, with none.
+    pub(super) fn keep(&mut self, exchange: Exchange) {
+        let turn_id = self.turns().last().map_or_else(|| "no-turn".into(), |turn| turn.id.clone());
+        self.recorder.emit(exchange.of_turn(turn_id));
     }
 }
 

@@ -34,17 +34,19 @@ impl Session<'_> {
     /// Follows topics from now on; the turns that were held already belong to them too.
     ///
     /// # Errors
-    /// When the case has ended, or ends by what the topics assert of those turns.
-    pub async fn declare_topics(&mut self, topics: Arc<Topics>) -> Result<(), Ended> {
+    /// When the case has ended, or ends by what is wrong with the topics, or by what they assert of those turns.
+    pub async fn declare_topics(&mut self, mut topics: Arc<Topics>) -> Result<(), Ended> {
         self.goes_on()?;
         if self.followed.is_some() {
             let message = "the topics of this conversation were declared before";
             return Err(self.fail(Failure::new(FailureKind::TestError, message)));
         }
+        let mut mistakes = self.fill_in(Arc::make_mut(&mut topics).asserted_mut());
+        mistakes.extend(Topics::unknown(Some(&topics), topics.every_check()));
+        self.without(mistakes)?;
         if topics.may_ask_judge() {
-            // Whoever is not there is missed when it is to be asked.
             let judging = self.case.vocabulary.judging().clone();
-            let _ = self.find_judge_as(&judging, &topics.place);
+            self.find_judge_as(&judging, &topics.place);
         }
         self.begin_topics(topics);
         let before = self.checks.len();
@@ -164,9 +166,9 @@ impl Session<'_> {
         place: usize,
     ) -> Result<Found, Failure> {
         let failed = |words: &str| failure(FailureKind::JudgeError, words);
-        let Some(judge) = self.deciding.partners.judge(self.case.vocabulary.judging()) else {
-            return Err(failed("there is no judge to say which topic a turn belongs to"));
-        };
+        let judge = self.deciding.partners.judge(self.case.vocabulary.judging());
+        let judge =
+            judge.map_err(|words| failed(&format!("which topic turn {} belongs to: {words}", place + 1)))?;
         let candidates: Vec<Candidate<'_>> = choice
             .iter()
             .map(|&place| {

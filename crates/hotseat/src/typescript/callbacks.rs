@@ -55,9 +55,15 @@ impl Asking {
         }
     }
 
-    async fn call(&self, function: usize, so_far: &[Turn], turn: Option<usize>) -> Result<bool, String> {
+    /// Has a function of the test called, of turns in a row: the numbers of the first and the last of them.
+    async fn call(
+        &self,
+        function: usize,
+        so_far: &[Turn],
+        [first, last]: [Option<usize>; 2],
+    ) -> Result<bool, String> {
         let turns = told::turns_of(so_far, self.known());
-        self.tell(json!({"call": function, "turn": turn, "turns": turns}));
+        self.tell(json!({"call": function, "first": first, "turn": last, "turns": turns}));
         match tokio::time::timeout(self.within, self.next()).await {
             Err(_) => Err(format!("it did not end within {} ms", self.within.as_millis())),
             Ok(None) => Err("the test has ended meanwhile".to_string()),
@@ -78,9 +84,9 @@ impl Judges for Asking {
         looked_at: &'a [Turn],
     ) -> Option<Pending<'a, Result<bool, String>>> {
         let number = function.strip_suffix(" of the test)")?.rsplit_once("(function ")?.1.parse().ok()?;
-        let turn = looked_at.last().map(|turn| turn.number);
+        let of = [looked_at.first(), looked_at.last()].map(|turn| turn.map(|turn| turn.number));
         Some(Box::pin(async move {
-            self.call(number, so_far, turn).await.map_err(|words| format!("{function}: {words}"))
+            self.call(number, so_far, of).await.map_err(|words| format!("{function}: {words}"))
         }))
     }
 }

@@ -10,9 +10,7 @@ use super::engine::File;
 use super::keys::keys_as_written;
 use super::told;
 use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
-use crate::cases::{
-    SHARED, SIMULATE, Topics, USER, assertions_in, brief_in, messages_in, topics_in, turn_in,
-};
+use crate::cases::{SHARED, SIMULATE, USER, assertions_in, brief_in, messages_in, topics_in, turn_in};
 use crate::checks::{Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path, Reference, Strength};
 use crate::roles::Judgement;
 use crate::session::{Checked, Ended, SaidElsewhere, Session, Simulation, Subject};
@@ -82,10 +80,11 @@ impl Command<'_> {
     }
 
     async fn simulate(self, session: &mut Session<'_>) -> Reply {
+        let place = self.place(session);
         let groups = self.given["above"].as_array().into_iter().flatten();
         let groups: Vec<Value> = groups.map(|brief| keys_as_written(brief, &Kind::Shape(&USER))).collect();
         let own = keys_as_written(&self.given["brief"], &Kind::Shape(&SIMULATE));
-        let mut brief = match brief_in(&own, &groups, &session.case().shared().simulate) {
+        let mut brief = match brief_in(&own, &groups, &session.case().shared().simulate, &place) {
             Err(words) => return Reply::Wrong(words),
             Ok(brief) => brief,
         };
@@ -93,10 +92,6 @@ impl Command<'_> {
             && let Err(words) = template.load(&self.file.folders)
         {
             return Reply::Wrong(words);
-        }
-        let unknown = brief.unknown_topics(session.topics());
-        if let Some(wrong) = unknown.into_iter().next() {
-            return Reply::Wrong(wrong.message);
         }
         let simulation = Simulation { max_turns: None, brief: Some(Arc::new(brief)) };
         let first = session.conversation().turns.len();
@@ -125,10 +120,6 @@ impl Command<'_> {
             Err(words) => return Reply::Wrong(words),
             Ok(checks) => checks,
         };
-        let unknown = Topics::unknown(session.topics(), checks.iter()).into_iter().next();
-        if let Some(wrong) = unknown {
-            return Reply::Wrong(wrong.message);
-        }
         let mut passed = true;
         for check in checks {
             let negated = check.negated != self.is("negated");

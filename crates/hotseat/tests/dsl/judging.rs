@@ -237,9 +237,58 @@ fn topics_are_followed_by_triggers_and_by_the_judge() {
     ] {
         assert!(message.contains(words), "{words} is missing: {message}");
     }
-    // What cannot be judged holds neither way.
-    assert_eq!(ran.failure("follows nothing").0, "assertion");
+    let (kind, message) = ran.failure("follows nothing");
+    assert!(kind == "test_error" && message.contains("no topics are followed here"), "{message}");
     assert_eq!(ran.case("follows nothing")["turns"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_topic_that_is_misspelt_is_a_mistake_negated_and_measured_too() {
+    let ran = judged(&[], |s| {
+        topics(s);
+        s.it("asserts", async |t| {
+            t.expect_conversation_to(graph! { greeting => looking, looking });
+            t.user.says("hello").await;
+            expect!(t.agent, not(in_topic("lookng")));
+            unreachable!();
+        });
+        s.it("measures", async |t| {
+            t.expect_conversation_to(graph! { greeting => looking, looking });
+            t.user.says("hello").await;
+            evaluate!(t.conversation, not(reached_topic("lookng")));
+            unreachable!();
+        });
+        s.it("has rules for it", async |t| {
+            t.expect_conversation_to(graph! { greeting => looking, looking });
+            t.user
+                .simulate(|s| {
+                    s.goal("have lunch").during_topic("lookng", |s| {
+                        s.should("hurry");
+                    });
+                })
+                .await;
+            unreachable!();
+        });
+        s.describe("a topic", |g| {
+            g.topic("greeting").evaluate(satisfy("polit"));
+            g.it("asserts what is not there", async |t| {
+                t.expect_conversation_to(graph! { greeting => looking, looking });
+                t.user.says("hello").await;
+                unreachable!();
+            });
+        });
+    });
+    for (name, words, turns) in [
+        ("asserts", "no topic of the graph is called `lookng`: did you mean `looking`?", 1),
+        ("measures", "no topic of the graph is called `lookng`", 1),
+        ("has rules for it", "no topic of the graph is called `lookng`", 0),
+        ("a topic::asserts what is not there", "no criterion is called `polit`", 0),
+    ] {
+        let (kind, message) = ran.failure(name);
+        assert!(kind == "test_error" && message.contains(words), "{name}: {kind} {message}");
+        assert!(message.contains("tests/dsl/judging.rs:"), "{name}: {message}");
+        assert_eq!(ran.case(name)["turns"].as_array().unwrap().len(), turns, "{name}");
+    }
 }
 
 #[test]

@@ -89,12 +89,14 @@ function follow(now) {
   });
 }
 
+const messagesOf = (some) => some.flatMap((turn) => [turn.userMessage, turn.agentMessage]);
+
 const conversation = Object.freeze({
   get turns() {
     return [...turns];
   },
   get messages() {
-    return turns.flatMap((turn) => [turn.userMessage, turn.agentMessage]);
+    return messagesOf(turns);
   },
   get allToolCalls() {
     return turns.flatMap((turn) => turn.toolCalls);

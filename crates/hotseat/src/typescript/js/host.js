@@ -27,9 +27,10 @@ function ask(command) {
 }
 
 /** What a function says that is called while the host is busy. */
-function answer({ call, turn }) {
+function answer({ call, first, turn }) {
   try {
-    const found = functions[call](turn === null || turn === undefined ? undefined : turns[turn - 1], conversation);
+    const looked = turn === null || turn === undefined ? [] : turns.slice(first - 1, turn);
+    const found = functions[call](looked.at(-1), conversation, looked);
     if (isObject(found) && typeof found.then === "function") throw new TypeError("a function that judges cannot be async");
     return { value: Boolean(found) };
   } catch (error) {

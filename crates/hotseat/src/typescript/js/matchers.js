@@ -117,8 +117,7 @@ const ofAgent = {
     decide({ type: "reached_topic", name: topicNamed(name) }, { ...way, subject: "conversation" });
   },
   toHaveAchievedStatedGoal(way) {
-    if (stated === undefined) return compare("goal", { expected: "the stated goal is achieved", error: "no goal was stated: `user.simulate` states one", subject: "conversation" }, way);
-    decide({ type: "goal", goal: stated }, { ...way, subject: "conversation" });
+    decide({ type: "goal" }, { ...way, subject: "conversation" });
   },
   toHaveAchievedGoal(way, goal) {
     if (typeof goal !== "string") throw new TypeError(`toHaveAchievedGoal needs the goal in words, and was given ${shown(goal)}`);
@@ -158,11 +157,9 @@ function satisfy(one, way) {
   const name = isObject(one) && typeof one.name === "string" ? one.name : one;
   if (typeof name !== "string" || name.trim() === "") throw new TypeError(`toSatisfy needs names of criteria, texts or functions, and was given ${shown(one)}`);
   const known = running.criteria[name];
-  if (known?.match !== undefined) return compare("satisfy", judged(name, () => known.match(conversation), way), way);
-  if (known?.matchMessages !== undefined) {
-    const messages = () => lookedAt(way).flatMap((turn) => [turn.userMessage, turn.agentMessage]);
-    return compare("satisfy", judged(name, () => known.matchMessages(messages()), way), way);
-  }
+  const described = known?.said.description === undefined ? name : `${name}: ${known.said.description}`;
+  if (known?.match !== undefined) return compare("satisfy", judged(described, () => known.match(conversation), way), way);
+  if (known?.matchMessages !== undefined) return compare("satisfy", judged(described, () => known.matchMessages(messagesOf(lookedAt(way))), way), way);
   decide({ type: "satisfy", criteria: name }, way);
 }
 

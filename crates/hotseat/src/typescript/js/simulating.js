@@ -1,7 +1,12 @@
 // Conversations that a simulated user holds, and how their topics follow each other.
 
-/** The goal of the last simulated user. */
-let stated;
+/** A criterion as case files say it: by its name, but for one that a function of the test decides. */
+function asCriterion(name) {
+  const { said, match, matchMessages } = running.criteria[name] ?? {};
+  if (match === undefined && matchMessages === undefined) return name;
+  const decides = (_, conversation, looked) => (match === undefined ? matchMessages(messagesOf(looked)) : match(conversation));
+  return { name, description: said.description, function: reference(name, decides) };
+}
 
 /** What is asserted of the turns of a topic, as case files say it. */
 function invariants(said, of) {
@@ -15,7 +20,7 @@ function invariants(said, of) {
     }
     const { satisfy, match, notMatch, grounded, fromTools, toolCall, forbidToolCall, forbidClaims, ...rest } = one;
     const list = (value) => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
-    for (const name of list(satisfy)) whole.push({ type: "satisfy", criteria: isObject(name) ? name.name : name });
+    for (const one of list(satisfy)) whole.push({ type: "satisfy", criteria: asCriterion(isObject(one) ? one.name : one) });
     for (const pattern of list(match)) whole.push({ type: "regex", pattern });
     for (const pattern of list(notMatch)) whole.push({ type: "regex", pattern, negate: true });
     if (grounded !== undefined) whole.push({ type: "grounded", types: list(grounded), ...(fromTools === undefined ? {} : { from_tools: fromTools }) });
@@ -93,6 +98,5 @@ function asBrief(brief) {
 function simulate(brief) {
   const own = asBrief(brief);
   if (typeof own.goal !== "string" || own.goal.trim() === "") throw new TypeError("user.simulate requires a `goal`");
-  stated = own.goal;
   return ask({ do: "simulate", brief: withSources(own), above: withSources(running.simulators.map(asBrief)), at: at() });
 }
