@@ -16,6 +16,10 @@ while read -r line; do
   case $line in
     *priced*) echo '{"type":"usage","usage":{"model":"m-1","prompt_tokens":1000,"completion_tokens":100}}';;
     *foreign*) echo '{"type":"usage","usage":{"model":"m-9","input_tokens":1000,"output_tokens":100}}';;
+    *huge*) echo '{"type":"usage","usage":{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}}';;
+    *half*) echo '{"type":"usage","usage":{"completion_tokens":5}}';;
+    *tenth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.1}}';;
+    *fifth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.2}}';;
     *counted*) echo '{"type":"usage","usage":{"prompt_tokens":1000,"completion_tokens":100}}';;
   esac
   echo '{"type":"text","text":"hello"}'
@@ -200,4 +204,67 @@ fn what_is_wrong_with_budgets_and_prices_is_said_before_anything_runs() {
         assert_eq!(output.code, 2, "{assert}: {output}");
         assert!(output.stderr.contains(words), "{assert}: {output}");
     }
+}
+
+#[test]
+fn figures_that_are_too_great_to_be_added_are_too_great_for_every_budget() {
+    let suite = "
+name: great
+turns: [{ user: huge }, { user: huge }]
+assert: { budget: { max_tokens: 5000 } }
+";
+    let tested = project(suite).test(&[]);
+    assert_eq!(tested.failure("great")["kind"], "assertion");
+    assert_eq!(tested.case("great")["assertions"][0]["actual"], format!("{} tokens", u64::MAX));
+    assert_eq!(tested.report["summary"]["spent"]["total_tokens"], u64::MAX);
+}
+
+#[test]
+fn a_half_of_what_was_spent_is_not_known_to_be_all() {
+    let tested = cases(&[("half", "half", "{ budget: { max_tokens: 5 } }")]).test(&[]);
+    assert_eq!(tested.failure("half")["kind"], "usage_error");
+}
+
+#[test]
+fn costs_are_added_as_exactly_whether_all_is_known_or_not() {
+    let suite = "
+name: known
+turns: [{ user: tenth }, { user: fifth }]
+assert: { budget: { max_cost: 0.3 } }
+---
+name: partly known
+turns: [{ user: tenth }, { user: fifth }, { user: silent }]
+assert: { budget: { max_cost: 0.3 } }
+";
+    let tested = project(suite).test(&[]);
+    assert_eq!(tested.case("known")["status"], "passed", "{}", tested.output);
+    assert_eq!(tested.failure("partly known")["kind"], "usage_error");
+}
+
+#[test]
+fn a_budget_that_decides_a_criterion_is_an_error_where_nobody_reports() {
+    let case = |name: &str, more: &str, said: &str, negate: bool| {
+        format!(
+            "name: {name}
+criteria:
+  cheap: {{ match: [{{ budget: {{ max_tokens: 5000 }} }}{more}] }}
+turns: [{{ user: {said}, assert: {{ type: satisfy, criteria: cheap, negate: {negate} }} }}]
+"
+        )
+    };
+    let broken = ", { text: { must_match: never } }";
+    let suite = [
+        case("holds", "", "priced", false),
+        case("silent", "", "silent", false),
+        case("negated", "", "silent", true),
+        case("broken anyhow", broken, "silent", false),
+    ];
+    let tested = project(&suite.join("---\n")).test(&[]);
+    assert_eq!(tested.case("holds")["status"], "passed", "{}", tested.output);
+    for name in ["silent", "negated"] {
+        let failure = tested.failure(name);
+        assert_eq!(failure["kind"], "usage_error", "{failure:#}");
+        assert!(failure["message"].as_str().unwrap().contains("says what turn 1 has spent"), "{failure:#}");
+    }
+    assert_eq!(tested.failure("broken anyhow")["kind"], "assertion");
 }

@@ -1067,3 +1067,26 @@ fn the_time_of_a_judge_is_not_the_agents() {
     let case = json!({"id": "a", "timeout_ms": 500, "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}, {"input": "Hi again"}]});
     held(project(&agent, &judge, CRITERIA), &[case], &[]).all_passed();
 }
+
+#[test]
+fn what_judges_spend_may_be_more_than_can_be_counted() {
+    let agent = booking();
+    let judge = model(|_| {
+        let answer = json!({"reasoning": "It greets.", "satisfied": true}).to_string();
+        let choice =
+            json!({"index": 0, "message": {"role": "assistant", "content": answer}, "finish_reason": "stop"});
+        let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX});
+        Reply::json(
+            200,
+            &json!({"id": "c", "object": "chat.completion", "choices": [choice], "usage": usage}),
+        )
+    });
+    let case = json!({"id": "a", "turns": [{"input": "Hi", "assert": [satisfy(json!("friendly"))]}]});
+    let project = project(&agent, &judge, CRITERIA);
+    let text = project.workspace.read("hotseat.yaml");
+    let text = text.replace("judge: connectors:judge\n", "judge: { use: connectors:judge, votes: 3 }\n");
+    let tested = held(Project::with(&text), &[case], &[]);
+    tested.all_passed();
+    let judgement = &tested.case("a")["turns"][0]["assertions"][0]["judgement"];
+    assert_eq!((&judgement["calls"], &judgement["input_tokens"]), (&json!(3), &json!(u64::MAX)));
+}

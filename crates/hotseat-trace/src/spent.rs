@@ -33,11 +33,11 @@ impl Spent {
         for other in all {
             let both = |a: Option<u64>, b: Option<u64>| match (a, b) {
                 (None, None) => None,
-                (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+                (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
             };
             sum.input_tokens = both(sum.input_tokens, other.input_tokens);
             sum.output_tokens = both(sum.output_tokens, other.output_tokens);
-            sum.total_tokens += other.total_tokens;
+            sum.total_tokens = sum.total_tokens.saturating_add(other.total_tokens);
             sum.cost = sum.cost.zip(other.cost).map(|(a, b)| a + b);
             for model in &other.unpriced {
                 if !sum.unpriced.contains(model) {

@@ -63,9 +63,11 @@ fn call_bytes(call: &ToolCall) -> usize {
 impl AddAssign for Usage {
     /// The sum; an estimate if either is one.
     fn add_assign(&mut self, other: Usage) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.estimated |= other.estimated;
+        *self = Usage {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            estimated: self.estimated || other.estimated,
+        };
     }
 }

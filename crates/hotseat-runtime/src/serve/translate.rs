@@ -391,7 +391,7 @@ impl Translator {
                 followed.reply.reach(call.call_no, call.attempt);
                 followed.model = Some((call.model_profile_id.clone(), call.input_tokens));
                 let spent = self.spent.by_model.entry(call.model_profile_id.clone()).or_default();
-                spent.0 += call.input_tokens;
+                spent.0 = spent.0.saturating_add(call.input_tokens);
                 if followed.speaker == Speaker::Agent {
                     told.push(Told::StepStarted {
                         step: step(&self.conversation, &turn, call.call_no, call.attempt),
@@ -402,7 +402,8 @@ impl Translator {
                 if let Some((model, estimate)) = &followed.model {
                     let spent = self.spent.by_model.entry(model.clone()).or_default();
                     let counted = call.input_tokens.unwrap_or(*estimate);
-                    *spent = (spent.0.saturating_sub(*estimate) + counted, spent.1 + call.output_tokens);
+                    let asked = spent.0.saturating_sub(*estimate).saturating_add(counted);
+                    *spent = (asked, spent.1.saturating_add(call.output_tokens));
                 }
                 let message = message_id(&turn, call.call_no);
                 let reply = &mut followed.reply;

@@ -36,4 +36,10 @@ impl AllOf {
             (broken, _) => Decided::of(false, listed(broken)),
         }
     }
+
+    /// Why it cannot be known whether it holds; none where it can, or where one of the assertions is broken anyhow.
+    pub(super) fn undecided(&self, scope: Scope<'_>) -> Option<String> {
+        let Outcome::NothingToJudge = self.decide(scope).outcome else { return None };
+        self.checks.iter().find_map(|check| check.undecided(scope))
+    }
 }

@@ -34,13 +34,12 @@ impl Budget {
                 Decided::of(calls.len() as u64 <= limit, found)
             }
             Budget::Tokens(limit) => {
-                let spent: u64 = scope.turns().iter().filter_map(tokens).sum();
+                let spent = tokens_in(scope);
                 self.spent(spent <= limit, format!("{spent} tokens"), scope)
             }
             Budget::Cost(limit) => {
-                let spent: f64 = scope.turns().iter().filter_map(cost).sum();
-                // Sums of fractions are not exact.
-                self.spent(spent <= limit * (1.0 + f64::EPSILON * 16.0), format!("{spent:.6}"), scope)
+                let spent = cost_in(scope);
+                self.spent(is_within(spent, limit), format!("{spent:.6}"), scope)
             }
         }
     }
@@ -58,8 +57,8 @@ impl Budget {
     pub(super) fn undecided(self, scope: Scope<'_>) -> Option<String> {
         let is_exceeded = match self {
             Budget::ToolCalls(_) => return None,
-            Budget::Tokens(limit) => scope.turns().iter().filter_map(tokens).sum::<u64>() > limit,
-            Budget::Cost(limit) => scope.turns().iter().filter_map(cost).sum::<f64>() > limit,
+            Budget::Tokens(limit) => tokens_in(scope) > limit,
+            Budget::Cost(limit) => !is_within(cost_in(scope), limit),
         };
         if is_exceeded { None } else { self.unknown(scope) }
     }
@@ -90,8 +89,18 @@ impl Budget {
     }
 }
 
-fn tokens(turn: &Turn) -> Option<u64> {
-    turn.spent.as_ref().map(|spent| spent.total_tokens)
+fn tokens_in(scope: Scope<'_>) -> u64 {
+    let tokens = scope.turns().iter().filter_map(|turn| Some(turn.spent.as_ref()?.total_tokens));
+    tokens.fold(0, u64::saturating_add)
+}
+
+fn cost_in(scope: Scope<'_>) -> f64 {
+    scope.turns().iter().filter_map(cost).sum()
+}
+
+/// Sums of fractions are not exact.
+fn is_within(cost: f64, limit: f64) -> bool {
+    cost <= limit * (1.0 + f64::EPSILON * 16.0)
 }
 
 fn cost(turn: &Turn) -> Option<f64> {

@@ -314,6 +314,7 @@ impl Check {
     pub fn undecided(&self, scope: Scope<'_>) -> Option<String> {
         match &self.kind {
             CheckKind::Budget(budget) => budget.undecided(scope),
+            CheckKind::AllOf(all) => all.undecided(scope),
             _ => None,
         }
     }

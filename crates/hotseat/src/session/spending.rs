@@ -112,8 +112,8 @@ const CACHED: [&str; 6] = [
 ];
 
 impl Report {
-    /// What is understood of a report: of one model, or of a list of them. What has none of these figures is passed
-    /// over.
+    /// What is understood of a report: of one model, or of a list of them. What does not say how many tokens there were
+    /// in all is passed over.
     fn read(usage: &Value) -> Vec<Report> {
         match usage {
             Value::Array(parts) => parts.iter().flat_map(Report::read).collect(),
@@ -130,8 +130,9 @@ impl Report {
                         .find_map(|name| members.get(*name)?.as_f64())
                         .filter(|cost| cost.is_finite() && *cost >= 0.0),
                 };
-                let says_nothing = report.input.or(report.output).or(report.total).is_none();
-                if says_nothing { Vec::new() } else { vec![report] }
+                // Half of a sum is no sum.
+                let is_counted = report.total.or(report.input.and(report.output)).is_some();
+                if is_counted { vec![report] } else { Vec::new() }
             }
             _ => Vec::new(),
         }
@@ -153,7 +154,7 @@ impl Report {
         Spent {
             input_tokens: input,
             output_tokens: output,
-            total_tokens: total.unwrap_or_else(|| input.unwrap_or(0) + output.unwrap_or(0)),
+            total_tokens: total.unwrap_or_else(|| input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
             cost,
             unpriced: if cost.is_none() { vec![model] } else { Vec::new() },
             estimated: false,
@@ -182,6 +183,8 @@ mod tests {
             assert_eq!(figures(&usage), [(Some(10), Some(2), Some(12))], "{usage}");
         }
         for usage in [json!(null), json!({}), json!({"prompt_tokens": "10"}), json!("12"), json!({"cost": 1})]
+            .into_iter()
+            .chain([json!({"output_tokens": 2}), json!({"prompt_tokens": 10, "cost": 1})])
         {
             assert_eq!(figures(&usage), [], "{usage}");
         }

@@ -297,7 +297,7 @@ impl WireUsage {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         Usage {
-            input_tokens: self.input_tokens.unwrap_or(0) + cached + written,
+            input_tokens: self.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(written),
             output_tokens: self.output_tokens.unwrap_or(0),
             cached_tokens: cached,
             estimated: false,

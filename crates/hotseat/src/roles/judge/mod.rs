@@ -302,7 +302,8 @@ impl Judge {
     fn by(&self, put: &Put, exchanges: &[Exchange]) -> By {
         let tokens = |keys: [&str; 2]| {
             let usages = exchanges.iter().filter_map(|exchange| exchange.said.usage.as_ref());
-            usages.filter_map(|usage| keys.iter().find_map(|key| usage.get(key)?.as_u64())).sum()
+            let each = usages.filter_map(|usage| keys.iter().find_map(|key| usage.get(key)?.as_u64()));
+            each.fold(0, u64::saturating_add)
         };
         By {
             judge: self.role.shown().clone(),
