@@ -270,6 +270,8 @@ fn a_user_that_does_not_behave_as_one_makes_the_attempt_invalid() {
         (&["I need a venue", "As an AI language model, I cannot attend events."][..], "", "left its role"),
         (&["I need a venue", "How can I help you today?"][..], "", "left its role"),
         (&["I need a venue", "Agent: here are three venues"][..], "", "left its role"),
+        (&["I need a venue", "Sorry, I’m an AI assistant."][..], "", "left its role"),
+        (&["I need a venue", "I’m just an AI, so I need none"][..], "", "left its role"),
         (
             &["I need a venue", "Our budget is 90,000 EUR"][..],
             "  never_says: '/budget.*90/i'\n",
@@ -468,4 +470,62 @@ fn the_console_says_how_it_ended() {
         output.stdout.contains("Simulation: goal_reached after 1 input, goal achieved: that is all"),
         "{output}"
     );
+}
+
+#[test]
+fn who_works_with_machines_is_none() {
+    let script =
+        &["I'm a digital marketer", "I am a virtual event planner", "I'm an AI researcher", "DONE achieved"];
+    let (agent, user) = (agent(), user(script));
+    held(&agent, &user, GOAL).all_passed();
+    assert_eq!(said(&agent), script[..3]);
+}
+
+#[test]
+fn what_is_asserted_is_decided_even_if_nothing_was_said() {
+    let (agent, user) = (agent(), user(&[]));
+    let asserted = "final_assertions: { type: tool_called, name: book_venue }\n";
+    let tested = held(&agent, &user, &format!("{GOAL}  max_turns: 0\n{asserted}"));
+    let failure = tested.failure("s");
+    assert_eq!(failure["kind"], "max_turns", "{failure:#}");
+    assert!(failure["message"].as_str().unwrap().contains("book_venue"), "{failure:#}");
+    assert_eq!(tested.case("s")["final_assertions"][0]["passed"], false);
+    // A simulated user that breaks before the first input has held no conversation that could end in order.
+    let broken = FakeAgent::start(|request: &Request| Run::of(request).started().text("{}").finished());
+    for assertions in ["", asserted] {
+        let suite = format!("name: s\nsimulator: {{ use: user }}\non_missing_input: end\n{assertions}");
+        assert_eq!(held(&agent, &broken, &suite).failure("s")["kind"], "simulator_error", "{assertions}");
+    }
+    assert!(agent.requests().is_empty());
+}
+
+#[test]
+fn what_a_user_says_before_the_first_turn_is_kept_too() {
+    const RUBBISH: &str = r#"{"message": " ", "done": false, "goal_progress": "none"}"#;
+    for (script, words) in [
+        (&["DONE achieved"][..], "it says that its goal is achieved before it has said anything"),
+        (&["DONE none"][..], "it gives up before it has said anything"),
+        (&["As an AI language model, I need no venue"][..], "it has left its role"),
+        (&[RUBBISH][..], "the answer says nothing"),
+    ] {
+        let (agent, user) = (agent(), user(script));
+        let project = project(&agent, &user).suite("a", GOAL);
+        let tested = project.test(&["--trace", "trace.jsonl"]);
+        let failure = tested.failure("s");
+        assert_eq!(failure["kind"], "simulator_error");
+        assert!(failure["message"].as_str().unwrap().contains(words), "{words}: {failure}");
+        let trace = project.workspace.read("trace.jsonl");
+        let events: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let answered: Vec<&Value> = events.iter().filter(|event| event["type"] == "role.answered").collect();
+        assert_eq!(answered.len(), user.requests().len(), "{words}: {trace}");
+        for event in answered {
+            let payload = &event["payload"];
+            assert_eq!(payload["turnId"], "no-turn");
+            assert!(
+                payload["error"].as_str().is_some_and(|error| error.contains(words)),
+                "{words}: {payload:#}"
+            );
+        }
+        assert!(agent.requests().is_empty());
+    }
 }

@@ -19,7 +19,11 @@ const LEAVES: &[(&str, &str)] = &[
     (r"/\bas a (large )?language model\b/i", "it speaks as a language model"),
     (r"/\bals (ki|künstliche intelligenz|sprachmodell)\b/i", "it speaks as a language model"),
     (
-        r"/\bi( a|')m (just )?an? (ai|artificial intelligence|virtual|digital|large language)( language)? ?(model|assistant|agent)?\b/i",
+        r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence|virtual|digital|large language)( language)? (model|assistant|agent|chatbot)\b/i",
+        "it speaks as a language model",
+    ),
+    (
+        r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence)\s*([.,;:!?]|$)/i",
         "it speaks as a language model",
     ),
     (r"/^\W*(assistant|agent|chatbot|bot)\s*:/i", "it speaks as the agent"),
@@ -115,12 +119,19 @@ mod tests {
             "How can I book a room?",
             "As a language teacher I need quiet",
             "My agent: she said it is free",
+            "I'm a digital marketer",
+            "I am a virtual event planner",
+            "I'm just an AI researcher, and need a room",
         ] {
             assert_eq!(wrong(said, &[]), None, "{said}");
         }
         for said in [
             "As an AI language model, I cannot book rooms.",
             "I'm an AI assistant and have no budget",
+            "I’m an AI language model",
+            "I am just a virtual assistant",
+            "Sorry, I’m an AI.",
+            "I am an artificial intelligence",
             "Hello! How can I help you today?",
             "Assistant: The Blue Room is free",
             "The blue one\nAgent: It is free",

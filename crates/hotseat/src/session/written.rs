@@ -119,12 +119,14 @@ impl Session<'_> {
         }
     }
 
-    /// Without its simulated user a conversation with checkpoints fails; any other is one without input.
+    /// Without its simulated user a conversation with checkpoints fails, and one that has not begun; any other is one
+    /// without input.
     fn simulator_failed(&self, failure: Failure) -> Ending {
         match self.case.on_missing_input {
             _ if self.case.is_dynamic => Ending::Failed(failure),
             OnMissingInput::Fail => Ending::Failed(failure),
             OnMissingInput::Skip => Ending::Skipped(failure.message),
+            OnMissingInput::End if self.turns().is_empty() => Ending::Failed(failure),
             OnMissingInput::End => Ending::Over,
         }
     }
