@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::agents::AgentChoice;
 use super::body::Run;
-use super::line::{Line, Seen};
+use super::line::{Line, Order, Seen};
 use super::orders::{Doing, test_error};
 use super::panics::{self, CaseEnded};
 use super::place::At;
@@ -87,7 +88,7 @@ async fn hold(example: Arc<Example>, session: &mut Session<'_>) -> Result<(), Fa
         };
         tokio::select! {
             biased;
-            Some(order) = received.recv() => doing.carry_out(order).await,
+            Some(order) = received.recv() => carry_out(order, &mut doing, &mut received).await,
             result = &mut end => {
                 // What was asked for before the end is done, though nobody waits for it.
                 while let Ok(order) = received.try_recv() {
@@ -111,6 +112,37 @@ async fn hold(example: Arc<Example>, session: &mut Session<'_>) -> Result<(), Fa
                 (Some(_), _) | (None, None) => return Ok(()),
             },
         }
+    }
+}
+
+/// Carries out an order. While somebody speaks nothing else can be asked for: it would wait for the end of the turn, and the
+/// agent, if that is who asks, with it.
+async fn carry_out(order: Order, doing: &mut Doing<'_, '_>, received: &mut mpsc::UnboundedReceiver<Order>) {
+    if !matches!(order, Order::Say { .. } | Order::Simulate { .. }) {
+        return doing.carry_out(order).await;
+    }
+    let mut told = Vec::new();
+    let asked_meanwhile = {
+        let mut carried_out = pin!(doing.carry_out(order));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut carried_out => break None,
+                Some(other) = received.recv() => match other.is_waited_for() {
+                    Some(at) => break Some(at),
+                    None => told.push(other),
+                },
+            }
+        }
+    };
+    if let Some(at) = asked_meanwhile {
+        doing.wrong(
+            "while the user speaks and the agent answers, nothing else can be asked for or asserted",
+            at,
+        );
+    }
+    for order in told {
+        doing.carry_out(order).await;
     }
 }
 
@@ -156,8 +188,17 @@ fn run(test: &Test, answering: Option<Answering>, time: watch::Receiver<Time>) -
         let of_hook = part(hook, Stage::After, None);
         failure = failure.or(of_hook);
     }
+    let dropped = catch_unwind(AssertUnwindSafe(|| {
+        let _runtime = runtime.enter();
+        test.values.take();
+        None
+    }));
+    failure = failure.or(Stage::Dropped.came_to(dropped, example.body.at()));
     // What the example has begun and not waited for ends with it.
     drop(local);
+    if let Some(seen) = panics::untold() {
+        test.log(format!("nobody heard that something the test had begun {}", seen.words()));
+    }
     runtime.shutdown_background();
     failure
 }
@@ -174,18 +215,21 @@ enum Stage {
     Before,
     Body,
     After,
+    /// The values that it has made go.
+    Dropped,
 }
 
 impl Stage {
     fn came_to(self, ran: std::thread::Result<Option<String>>, at: At) -> Option<Failure> {
         let kind = match self {
             Stage::Body => FailureKind::TestError,
-            Stage::Before | Stage::After => FailureKind::HookError,
+            Stage::Before | Stage::After | Stage::Dropped => FailureKind::HookError,
         };
         let what = match self {
             Stage::Body => "the test",
             Stage::Before => "`before`",
             Stage::After => "`after`",
+            Stage::Dropped => "a fixture that was dropped",
         };
         match ran {
             Ok(None) => None,

@@ -36,6 +36,18 @@ pub(super) enum Order {
     Log(String),
 }
 
+impl Order {
+    /// Where it is asked for, if somebody waits for what comes of it.
+    pub(super) fn is_waited_for(&self) -> Option<At> {
+        match self {
+            Order::Say { said, .. } => Some(said.at),
+            Order::Check { asserted, .. } => Some(asserted.at),
+            Order::Simulate { at, .. } | Order::Graph { at, .. } => Some(*at),
+            Order::Skip(_) | Order::Wrong { .. } | Order::Log(_) => None,
+        }
+    }
+}
+
 /// Where the answer to an order goes.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Over>>;
 

@@ -60,7 +60,7 @@ impl Doing<'_, '_> {
     }
 
     /// The test is wrong.
-    fn wrong(&mut self, words: &str, at: At) -> Ended {
+    pub fn wrong(&mut self, words: &str, at: At) -> Ended {
         self.session.fail(test_error(format!("{words} ({at})")))
     }
 

@@ -45,12 +45,18 @@ pub(super) fn watch() {
 
 /// The panic of this thread whose payload was caught.
 pub(super) fn seen(payload: &(dyn Any + Send)) -> Seen {
-    let seen = WATCHED.with(|watched| watched.borrow_mut().as_mut().and_then(Option::take));
-    seen.unwrap_or_else(|| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        Seen { message: text.unwrap_or("no words").to_string(), ..Seen::default() }
-    })
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    match untold() {
+        // One that was caught before, and is not the one that is asked about, is another matter.
+        Some(seen) if seen.message == text => seen,
+        Some(_) | None => Seen { message: text.to_string(), ..Seen::default() },
+    }
+}
+
+/// The last panic of this thread, if nobody has asked for it: it was caught somewhere on its way.
+pub(super) fn untold() -> Option<Seen> {
+    WATCHED.with(|watched| watched.borrow_mut().as_mut().and_then(Option::take))
 }
 
 impl Seen {

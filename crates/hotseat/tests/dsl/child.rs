@@ -89,6 +89,17 @@ fn failures_are_shown_with_their_places_and_panics_only_there() {
 }
 
 #[test]
+fn what_passes_can_be_left_unsaid() {
+    let shown = String::from_utf8(program(&["--quiet"]).stdout).unwrap();
+    for words in
+        ["Room Booking Agent::greets", "check_availability is called", "no words for it", "Failed:    2"]
+    {
+        assert!(shown.contains(words), "{words} is missing:\n{shown}");
+    }
+    assert!(!shown.contains("goes well") && !shown.contains("is left out"), "{shown}");
+}
+
+#[test]
 fn one_example_runs_as_nextest_runs_it() {
     let ran = program(&["--exact", "Room Booking Agent::goes well", "--nocapture"]);
     assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stdout));

@@ -56,7 +56,7 @@ pub fn ran_in(write: impl FnOnce(&Path), arguments: &[&str], declare: impl FnOnc
         folder: folder.path().to_path_buf(),
         color: false,
         width: 100,
-        output: Output::Standard,
+        output: Output::kept(),
     };
     let code = Harness { arguments: all, world, file: file!() }.run(declare);
     let files: BTreeMap<String, String> = std::fs::read_dir(folder.path())

@@ -159,3 +159,59 @@ fn an_example_runs_several_times_and_is_tried_again_as_a_case_is() {
     });
     assert_eq!((retried.code, &retried.case("passes the second time")["flaky"]), (0, &json!(true)));
 }
+
+struct Heavy;
+
+impl Drop for Heavy {
+    fn drop(&mut self) {
+        panic!("it falls");
+    }
+}
+
+#[test]
+fn a_fixture_that_panics_when_it_goes_fails_its_example() {
+    let ran = ran(|s| {
+        attentive(s);
+        let heavy = s.fixture(async |_| Heavy);
+        s.it("holds it", async move |t| {
+            t.get(heavy).await;
+            t.user.says("hello").await;
+        });
+    });
+    let failure = &ran.case("holds it")["failure"];
+    assert_eq!((ran.code, &failure["kind"]), (1, &json!("hook_error")), "{ran:#?}");
+    let message = failure["message"].as_str().unwrap();
+    assert!(message.starts_with("a fixture that was dropped panicked: it falls"), "{message}");
+}
+
+#[test]
+fn a_panic_that_nobody_heard_of_is_told_with_the_case() {
+    let ran = ran(|s| {
+        attentive(s);
+        s.it("begins something", async |t| {
+            t.user.says("hello").await;
+            let begun = tokio::spawn(async { panic!("it was lost") });
+            while !begun.is_finished() {
+                tokio::task::yield_now().await;
+            }
+        });
+    });
+    let logs = ran.case("begins something")["logs"].to_string();
+    assert!(logs.contains("panicked: it was lost") && logs.contains("running.rs"), "{ran:#?}");
+}
+
+#[test]
+fn nothing_is_asserted_while_the_agent_answers() {
+    let ran = ran(|s| {
+        s.agent(replies(async |_| {
+            expect!(1, eq(1));
+            "Hello!"
+        }));
+        s.it("greets", async |t| {
+            t.user.says("hello").await;
+        });
+    });
+    let failure = &ran.case("greets")["failure"];
+    assert_eq!((ran.code, &failure["kind"]), (1, &json!("test_error")), "{ran:#?}");
+    assert!(failure["message"].as_str().unwrap().starts_with("while the user speaks"), "{failure}");
+}

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Source, yaml};
+use hotseat_trace::Status;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -228,9 +229,9 @@ impl Harness {
             verbose: arguments.verbose,
         };
         let console = Console::new(self.world.output.results(), look, setting.clone());
-        if !arguments.quiet {
-            all.push(("standard output".to_string(), Box::new(console)));
-        }
+        let console: Box<dyn Reporter> =
+            if arguments.quiet { Box::new(Quiet(console)) } else { Box::new(console) };
+        all.push(("standard output".to_string(), console));
         Ok(Reporters { all, errors: Vec::new() })
     }
 }
@@ -257,6 +258,22 @@ async fn hold_all(
     let ended = execute(plan, outside, options, control, &mut agents, None, &mut report).await;
     run::stop(agents).await;
     ended
+}
+
+/// Says nothing of examples that passed or were left out.
+struct Quiet<R>(R);
+
+impl<R: Reporter> Reporter for Quiet<R> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        match event {
+            RunEvent::CaseEnded(outcome)
+                if outcome.verdict.status != Status::Failed && !outcome.is_flaky() =>
+            {
+                Ok(())
+            }
+            event => self.0.report(event),
+        }
+    }
 }
 
 /// Everybody who is told of the run. One that cannot write is dropped; the run goes on, and its exit code tells.
