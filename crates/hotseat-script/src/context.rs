@@ -403,9 +403,6 @@ impl Context {
 
     /// What was thrown, as data.
     fn describe<'js>(&self, ctx: &Ctx<'js>, thrown: Js<'js>) -> ScriptError {
-        if let Some(refused) = self.state.refused.borrow_mut().take() {
-            return refused;
-        }
         let exception = thrown.clone().into_object().and_then(rquickjs::Exception::from_object);
         let Some(exception) = exception else {
             // The engine throws null when there is no memory left for an error.
@@ -424,7 +421,14 @@ impl Context {
         };
         let class: String = exception.get("name").unwrap_or_default();
         let text = exception.message().unwrap_or_default();
-        let stack = self.scripts.frames(&exception.stack().unwrap_or_default());
+        // One that was caught is not what was thrown now.
+        if let Some(refused) =
+            self.state.refused.borrow_mut().take_if(|refused| text.contains(&refused.message))
+        {
+            return refused;
+        }
+        let calls = exception.stack().unwrap_or_default();
+        let stack = self.scripts.frames(&calls);
         let place = stack.first().map(|frame| frame.place.clone());
         let error = match class.as_str() {
             _ if self.state.over.get().is_some() => self.over(),
@@ -434,7 +438,7 @@ impl Context {
             "InternalError" | "RangeError" if text == "Maximum call stack size exceeded" => {
                 ScriptError::new(ErrorKind::StackLimit, "the script calls itself too deeply")
             }
-            "SyntaxError" if stack.len() <= 1 => self.syntax(&text),
+            "SyntaxError" if stack.len() <= 1 && !calls.contains("(native)") => self.syntax(&text),
             "" => ScriptError::new(ErrorKind::Thrown, text),
             class if text.is_empty() => ScriptError::new(ErrorKind::Thrown, class),
             class => ScriptError::new(ErrorKind::Thrown, format!("{class}: {text}")),
@@ -639,7 +643,7 @@ impl Files {
     fn refuse<T>(&self, name: &str, result: Result<T, ScriptError>) -> rquickjs::Result<T> {
         result.map_err(|error| {
             let thrown = rquickjs::Error::new_resolving_message("", name, error.message.clone());
-            self.state.refused.borrow_mut().get_or_insert(error);
+            self.state.refused.borrow_mut().replace(error);
             thrown
         })
     }

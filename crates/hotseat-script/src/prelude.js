@@ -8,6 +8,7 @@
   const text = String;
   const join = Array.prototype.join;
   const map = Array.prototype.map;
+  const toWellFormed = String.prototype.toWellFormed;
   const has = Object.hasOwn;
   const waiting = { __proto__: null };
 
@@ -26,7 +27,11 @@
     }
   }
 
-  const line = (values) => apply(join, apply(map, values, [(value) => shown(value)]), [" "]);
+  /** Halves of characters are no text, and could be read by nobody. */
+  const wellFormed = (_, value) => (typeof value === "string" ? apply(toWellFormed, value, []) : value);
+  const given = (values) => stringify(values, wellFormed);
+
+  const line = (values) => apply(toWellFormed, apply(join, apply(map, values, [(value) => shown(value)]), [" "]), []);
   const sayer = (level) => (...values) => say(level, line(values));
   const console = {
     log: sayer("log"),
@@ -35,7 +40,7 @@
     error: sayer("error"),
     debug: sayer("debug"),
     trace: sayer("debug"),
-    dir: (value) => say("log", shown(value)),
+    dir: (value) => say("log", line([value])),
     assert: (holds, ...values) => {
       if (!holds) say("error", line(["Assertion failed:", ...values]));
     },
@@ -50,11 +55,11 @@
           // Made here, so that it knows from where the function was called.
           const error = new ErrorClass("");
           return new PromiseClass((resolve, reject) => {
-            waiting[callLater(index, stringify(values))] = { resolve, reject, error };
+            waiting[callLater(index, given(values))] = { resolve, reject, error };
           });
         }
       : (...values) => {
-          const answer = parse(callNow(index, stringify(values)));
+          const answer = parse(callNow(index, given(values)));
           if (has(answer, "error")) throw new ErrorClass(answer.error);
           return answer.value;
         };

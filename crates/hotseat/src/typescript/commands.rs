@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat_document::{Kind, Place};
+use hotseat_document::{Diagnostic, Kind, Place};
 use hotseat_trace::{Failure, FailureKind};
 use serde_json::{Map, Value, json};
 
@@ -32,8 +32,9 @@ pub async fn act(command: &Value, session: &mut Session<'_>, file: &File) -> Val
         "say" => command.say(session).await,
         "simulate" => command.simulate(session).await,
         "graph" => command.graph(session).await,
-        "check" => command.check(session).await,
-        "compare" => command.compare(session).await,
+        "decide" => command.decide(session).await,
+        // The test has found it out itself.
+        "misuse" => Reply::Wrong(command.text("words")),
         "skip" => Reply::Ended(session.skip(command.text("reason"))),
         "results" => Reply::Done(told::results(session.checks()).into()),
         "path" => command.path(),
@@ -44,7 +45,11 @@ pub async fn act(command: &Value, session: &mut Session<'_>, file: &File) -> Val
     match reply {
         Reply::Done(value) => drop(told.insert("value".to_string(), value)),
         Reply::Ended(Ended { why, .. }) => drop(told.insert("ended".to_string(), why.into())),
-        Reply::Wrong(words) => drop(told.insert("wrong".to_string(), words.into())),
+        Reply::Wrong(words) => {
+            let failure = command.mistaken(&words, session);
+            session.fail(failure);
+            told.insert("wrong".to_string(), words.into());
+        }
     }
     if session.topics().is_some() {
         told.insert("topics".to_string(), told::topics(session.conversation()));
@@ -68,6 +73,13 @@ impl Command<'_> {
         let stack = self.given["at"].as_str().unwrap_or_default();
         let frames = self.file.scripts.frames(stack);
         frames.into_iter().next().map_or_else(|| session.case().place.clone(), |frame| frame.place)
+    }
+
+    /// The failure of a test that asks for what makes no sense. It stays one, whoever catches what is thrown.
+    fn mistaken(self, words: &str, session: &Session<'_>) -> Failure {
+        let place = self.place(session);
+        let shown = Diagnostic::new(words).at(place.clone()).render(false, 100);
+        Failure::new(FailureKind::ScriptError, format!("{words} ({place})")).with_detail(shown)
     }
 
     async fn say(self, session: &mut Session<'_>) -> Reply {
@@ -115,67 +127,80 @@ impl Command<'_> {
         }
     }
 
-    async fn check(self, session: &mut Session<'_>) -> Reply {
-        let checks = match assertions_in(&keys_as_written(&self.given["assertion"], &OWN_ASSERT_KIND)) {
-            Err(words) => return Reply::Wrong(words),
-            Ok(checks) => checks,
+    /// Has everything decided that is asserted at once.
+    async fn decide(self, session: &mut Session<'_>) -> Reply {
+        let place = self.place(session);
+        let mut checks = Vec::new();
+        for asserted in self.given["asserted"].as_array().into_iter().flatten() {
+            match self.asserted(asserted, &place) {
+                Ok(found) if found.is_empty() => return Reply::Wrong("this asserts nothing".to_string()),
+                Ok(found) => checks.extend(found),
+                Err(words) => return Reply::Wrong(words),
+            }
+        }
+        if self.is("negated") && checks.len() > 1 {
+            let words = "`not` of several assertions: nobody can tell which of them must not hold";
+            return Reply::Wrong(words.to_string());
+        }
+        let subject = match self.given["subject"].as_str() {
+            Some("turn") => Subject::LastTurn,
+            _ => Subject::Conversation,
         };
         let mut passed = true;
         for check in checks {
-            let negated = check.negated != self.is("negated");
-            match self.decide(Check { negated, ..check }, session).await {
-                Ok(holds) => passed &= holds,
+            match session.decide(check, subject).await {
+                Ok(Checked { verdict, error, .. }) => passed &= verdict.passed && error.is_none(),
                 Err(ended) => return Reply::Ended(ended),
             }
         }
         Reply::Done(passed.into())
     }
 
-    async fn compare(self, session: &mut Session<'_>) -> Reply {
-        let place = self.place(session);
-        let of_value = (self.given["kind"] == "value").then(|| asserted_of(&place)).flatten();
+    /// The checks that one assertion amounts to.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    fn asserted(self, asserted: &Value, place: &Place) -> Result<Vec<Check>, String> {
+        let checks = match &asserted["compared"] {
+            Value::Null => assertions_in(&keys_as_written(&asserted["assertion"], &OWN_ASSERT_KIND))?,
+            compared => vec![self.compared(compared, place)],
+        };
+        let own = self.given["message"].as_str().map(str::to_string);
+        let told = |check: Check| Check {
+            negated: check.negated != self.is("negated"),
+            strength: if self.is("soft") { Strength::Soft } else { Strength::Hard },
+            message: own.clone().or(check.message),
+            place: place.clone(),
+            ..check
+        };
+        Ok(checks.into_iter().map(told).collect())
+    }
+
+    /// A comparison that the test has made.
+    fn compared(self, made: &Value, place: &Place) -> Check {
+        let text = |key: &str| made[key].as_str().unwrap_or_default().to_string();
+        let of_value = (made["kind"] == "value").then(|| asserted_of(place)).flatten();
         let compared = Compared {
             expected: match of_value {
-                Some(value) => format!("`{value}` {}", self.text("expected")),
-                None => self.text("expected"),
+                Some(value) => format!("`{value}` {}", text("expected")),
+                None => text("expected"),
             },
-            actual: self.text("actual"),
-            holds: match self.given["error"].as_str() {
+            actual: text("actual"),
+            holds: match made["error"].as_str() {
                 Some(words) => Err(words.to_string()),
-                None => Ok(self.is("holds")),
+                None => Ok(made["holds"].as_bool() == Some(true)),
             },
         };
-        let written = json!({"type": self.given["kind"], "value": compared.expected});
-        let check = Check {
-            negated: self.is("negated"),
+        let written = json!({"type": made["kind"], "value": compared.expected});
+        Check {
             written: Some(Arc::new(written)),
-            ..Check::new(CheckKind::Compared(compared), session.case().place.clone())
-        };
-        match self.decide(check, session).await {
-            Ok(passed) => Reply::Done(passed.into()),
-            Err(ended) => Reply::Ended(ended),
+            criterion: made["criterion"].as_str().map(Into::into),
+            ..Check::new(CheckKind::Compared(compared), place.clone())
         }
     }
 
     fn is(self, key: &str) -> bool {
         self.given[key].as_bool() == Some(true)
-    }
-
-    async fn decide(self, check: Check, session: &mut Session<'_>) -> Result<bool, Ended> {
-        let check = Check {
-            strength: if self.is("soft") { Strength::Soft } else { Strength::Hard },
-            message: self.given["message"].as_str().map(str::to_string),
-            place: self.place(session),
-            ..check
-        };
-        let subject = match self.given["subject"].as_str() {
-            Some("turn") => Subject::LastTurn,
-            _ => Subject::Conversation,
-        };
-        session
-            .decide(check, subject)
-            .await
-            .map(|Checked { verdict, error, .. }| verdict.passed && error.is_none())
     }
 
     /// What a judge of the project says of something that was said elsewhere.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Place, Source, json};
 use hotseat_script::{Context, Host, Limits, thread};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::engine::{File, MODULE};
 use super::keys::keys_as_written;
@@ -14,13 +14,26 @@ use super::program::Program;
 use crate::cases::shape::CASE;
 use crate::cases::{Case, Decoding, Suite};
 use crate::scripts::{Library, Places};
+use crate::session::Redactor;
 
 /// How long a file may take to declare its tests.
 const LOADING: Duration = Duration::from_secs(10);
 
 /// What only a conversation that is written can have: a test says these things itself.
-const WRITTEN: &[&str] =
-    &["input", "turns", "expected", "interactive", "type", "hooks", "on_missing_input", "on_complete"];
+const WRITTEN: &[&str] = &[
+    "input",
+    "turns",
+    "expected",
+    "interactive",
+    "type",
+    "hooks",
+    "on_missing_input",
+    "on_complete",
+    "simulate",
+    "simulator",
+    "scenarios",
+    "suite",
+];
 
 type Decoded = Result<Case, Diagnostics>;
 
@@ -30,7 +43,7 @@ pub fn cases(suite: &Suite, library: &Library, places: &Places, decoding: Decodi
     let declared = library.file(&suite.path, places).and_then(|(scripts, module)| {
         let folders = vec![suite.folder.clone(), places.root.clone(), PathBuf::new()];
         let file = File { scripts, module, folders };
-        declared(&file, library).map(|declared| (file, declared))
+        declared(&file, library, decoding.redactor).map(|declared| (file, declared))
     });
     let (file, declared) = match declared {
         Ok(declared) => declared,
@@ -63,6 +76,8 @@ pub fn cases(suite: &Suite, library: &Library, places: &Places, decoding: Decodi
 /// A test that a file declares.
 struct Declared {
     kind: String,
+    /// Its place among those that `it` declares, from 0.
+    number: usize,
     name: String,
     place: Option<Place>,
     /// What a case file would say of it.
@@ -70,7 +85,7 @@ struct Declared {
 }
 
 /// Runs a file to see what it declares.
-fn declared(file: &File, library: &Library) -> Result<Vec<Declared>, Diagnostic> {
+fn declared(file: &File, library: &Library, redactor: &Redactor) -> Result<Vec<Declared>, Diagnostic> {
     let limits = Limits { time: LOADING, ..Limits::default() };
     let (of, library) = (file.clone(), library.clone());
     let run = thread::run(LOADING, move |stop| {
@@ -80,7 +95,7 @@ fn declared(file: &File, library: &Library) -> Result<Vec<Declared>, Diagnostic>
             Context::new(&of.scripts, limits, of.furnish(library.looking(), hidden))?.until(stop);
         context.enter(MODULE, "declared", &of.module, &[])
     });
-    let found = run.and_then(|found| found).map_err(|error| error.diagnostic())?;
+    let found = run.and_then(|found| found).map_err(|error| without_secrets(error.diagnostic(), redactor))?;
     let mut all: Vec<Declared> =
         found.as_array().into_iter().flatten().map(|one| Declared::read(one, file)).collect();
     let line = |test: &Declared| test.place.as_ref().map(|place| (place.line(), place.column()));
@@ -91,25 +106,22 @@ fn declared(file: &File, library: &Library) -> Result<Vec<Declared>, Diagnostic>
 impl Declared {
     fn read(one: &Value, file: &File) -> Declared {
         let text = |key: &str| one[key].as_str().unwrap_or_default();
-        match one["kind"].as_str() {
-            Some("test") => Declared {
-                kind: "test".to_string(),
-                name: text("name").to_string(),
-                place: file.scripts.place_of(&file.module, text("source")),
-                // One of its assertions after the other is noted, as in Go.
-                written: json!({"name": one["name"], "continue_on_failure": true}),
-            },
-            _ => Declared {
-                kind: "it".to_string(),
-                name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
-                place: file.scripts.frames(text("at")).into_iter().next().map(|frame| frame.place),
-                written: keys_as_written(&one["case"], &Kind::Shape(&CASE)),
-            },
+        let kind = text("kind").to_string();
+        let place = match kind.as_str() {
+            "test" => file.scripts.place_of(&file.module, text("source")),
+            _ => file.scripts.frames(text("at")).into_iter().next().map(|frame| frame.place),
+        };
+        Declared {
+            kind,
+            number: one["place"].as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(0),
+            name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
+            place,
+            written: keys_as_written(&one["case"], &Kind::Shape(&CASE)),
         }
     }
 
     fn case(self, file: &File, decoding: Decoding<'_>) -> Decoded {
-        let Declared { kind, name, place, written } = self;
+        let Declared { kind, number, name, place, written } = self;
         let place = place.unwrap_or_else(|| {
             Place::new(&Source::new(file.module.path().to_string(), String::new(), 1), 0..0)
         });
@@ -121,9 +133,16 @@ impl Declared {
         let source = Source::new(place.file().to_string(), written.to_string(), place.line());
         let case = Case::read(&source, json::parse, decoding);
         let case = case.map_err(|mistakes| at_place(mistakes, &place))?;
-        let program = Program { file: file.clone(), kind, name };
+        let program = Program { file: file.clone(), kind, place: number, name };
         Ok(case.driven_by(Arc::new(program), place))
     }
+}
+
+/// A file may throw what it has read.
+fn without_secrets(mistake: Diagnostic, redactor: &Redactor) -> Diagnostic {
+    let message = redactor.text(&mistake.message).into_owned();
+    let help = mistake.help.as_deref().map(|help| redactor.text(help).into_owned());
+    Diagnostic { message, help, ..mistake }
 }
 
 /// What is wrong with what was declared, where it was declared.

@@ -77,12 +77,12 @@ declare module "hotseat" {
   export const context: typeof describe;
   /** A test: one conversation, and what is asserted of it. */
   export const it: It & {
-    /** Of this file, only tests and groups marked so run. */
+    /** Of this file, only tests and groups marked so run; test functions do not. */
     only: It;
     /** The test is left out. */
     skip: It;
   };
-  /** Runs before each test of the group, those of outer groups first. */
+  /** Runs before each test of the group and, in the file itself, before each test function, those of outer groups first. */
   export function before(work: () => void | Promise<void>): void;
   /** Runs after each test of the group, whatever came of it, those of inner groups first. */
   export function after(work: () => void | Promise<void>): void;
@@ -220,8 +220,8 @@ declare module "hotseat" {
   // ---- the conversation ------------------------------------------------------------------------------------------------
 
   /** What a value or an argument may be: as it is, or a pattern, a function or a `Matcher` that decides. */
-  export type Expected = Json | RegExp | Matcher | ((value: any) => unknown) | undefined | { [key: string]: Expected } | Expected[];
-  /** Arguments of a call that have to be there; others may be there too. */
+  export type Expected = Json | RegExp | Matcher | ((value: any) => unknown) | { [key: string]: Expected } | Expected[];
+  /** Arguments of a call that have to be there; others may be there too. One that is undefined is a mistake of the test. */
   export type Arguments = { [name: string]: Expected };
 
   /** A call of a tool. */
@@ -401,7 +401,7 @@ declare module "hotseat" {
   /** A criterion: the name of one, a text that is judged as it is, a function, or a function with a name. */
   export type Criterion<Judged> = string | Named | ((judged: Judged, conversation: Conversation) => unknown) | [string, (judged: Judged, conversation: Conversation) => unknown];
 
-  /** How often a tool is called. */
+  /** How often a tool is called; `max` alone holds without a call. */
   export interface Calls {
     times?: number | { min?: number; max?: number; exact?: number };
   }
@@ -415,7 +415,7 @@ declare module "hotseat" {
     toMatch(...patterns: (RegExp | string)[]): void;
     /** What the agent says matches one of these. */
     toMatchAny(...patterns: (RegExp | string)[]): void;
-    /** The agent says this. */
+    /** The agent says this: in its last turn, or in any turn of the conversation. */
     toContain(text: string): void;
     /** The tool, or one of these, is called, with these arguments among others. */
     toCallTool(name: string | string[], args?: Arguments, calls?: Calls): void;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hotseat_script::thread::Running;
 use hotseat_script::{Context, Host, ScriptError};
 use hotseat_trace::{Failure, FailureKind};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
@@ -15,7 +15,7 @@ use super::commands::{act, broken};
 use super::engine::{File, MODULE};
 use super::told;
 use crate::adapters::Pending;
-use crate::session::{Body, Session};
+use crate::session::{Body, Checked, Session};
 
 /// How long a script may take for itself where nobody says; what its agent and its judges take is not counted.
 const OWN_TIME: Duration = Duration::from_secs(10);
@@ -26,6 +26,8 @@ pub struct Program {
     pub file: File,
     /// `it` or `test`.
     pub kind: String,
+    /// Its place among those that `it` declares, from 0.
+    pub place: usize,
     pub name: String,
 }
 
@@ -47,7 +49,12 @@ impl Program {
         let (commands, asked) = mpsc::channel::<Asked>(1);
         let asked = Asking::of(asked, own_time + Running::<()>::GRACE);
         session.judged_by(Arc::new(asked.clone()));
-        let which = json!({"kind": self.kind, "name": self.name, "ctx": *session.case().target.identity.ctx});
+        let which = json!({
+            "kind": self.kind,
+            "place": self.place,
+            "name": self.name,
+            "ctx": *session.case().target.identity.ctx,
+        });
         let file = self.file.clone();
         let begun = Running::begin(move |stop| {
             let host = file.furnish(hands.host(), asking(commands));
@@ -56,7 +63,7 @@ impl Program {
                 Err(error) => return (Err(error), Vec::new()),
             };
             let result = context.enter(MODULE, "run", &file.module, &[which]);
-            (result.map(drop), context.said())
+            (result, context.said())
         });
         let mut running = begun.map_err(|error| broken(&error))?;
         let mut taken = Duration::ZERO;
@@ -76,19 +83,34 @@ impl Program {
                     job.carry_out().await;
                 }
                 ended = running.ended() => {
-                    let (result, said): (Result<(), ScriptError>, _) = ended.map_err(|error| broken(&error))?;
+                    let (result, said): (Result<Value, ScriptError>, _) = ended.map_err(|error| broken(&error))?;
                     for line in said {
                         session.log(match line.level.name() {
                             "log" => line.text,
                             level => format!("{level}: {}", line.text),
                         });
                     }
-                    return result.map_err(|error| broken(&error));
+                    let ended = result.map_err(|error| broken(&error))?;
+                    return stopped_for_a_reason(&ended, session);
                 }
                 () = sleep(left) => return Err(broken(&running.leave(own_time))),
             }
         }
     }
+}
+
+/// Makes sure that a test was stopped because its case has ended, or by a check that does not hold.
+///
+/// # Errors
+/// When it was stopped by something else, which would otherwise look like a test that has come to its end.
+fn stopped_for_a_reason(ended: &Value, session: &Session<'_>) -> Result<(), Failure> {
+    let has_reason = session.goes_on().is_err() || session.checks().iter().any(Checked::fails);
+    if ended["stopped"].as_bool() == Some(false) || has_reason {
+        return Ok(());
+    }
+    let words = "the test was stopped, and nothing that it has asserted or asked for is the reason";
+    let help = "an error of Hotseat that is caught is thrown again only where it was caught";
+    Err(Failure::new(FailureKind::TestError, words).with_detail(help))
 }
 
 /// The function by which a test asks for something.

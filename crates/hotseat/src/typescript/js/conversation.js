@@ -10,8 +10,18 @@ class ToolCall {
   }
 }
 
-const callsOf = (calls, name, expected) =>
-  calls.filter((call) => call.name === name && (expected === undefined || holds(call.arguments, expected)));
+/** What is expected of the arguments of a call, once nothing of it is missing. */
+function definite(expected) {
+  if (!isObject(expected) || Array.isArray(expected)) throw misuse(`the arguments of a call are an object, and not ${shown(expected)}`);
+  const missing = undefinedIn(expected);
+  if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing of it`);
+  return expected;
+}
+
+function callsOf(calls, name, expected) {
+  if (expected !== undefined) definite(expected);
+  return calls.filter((call) => call.name === name && (expected === undefined || holds(call.arguments, expected)));
+}
 
 class Message {
   constructor(message) {
@@ -167,7 +177,7 @@ const agent = Object.freeze({
 const user = Object.freeze({
   says(input, options = {}) {
     within("user.says");
-    if (typeof input !== "string" && !isObject(input)) throw new TypeError(`user.says needs what the user says, and was given ${shown(input)}`);
+    if (typeof input !== "string" && !isObject(input)) throw misuse(`user.says needs what the user says, and was given ${shown(input)}`);
     const turn = typeof input === "string" || Array.isArray(input) || input.user === undefined ? { user: input } : input;
     ask({ do: "say", turn: withSources({ ...turn, ...options }), at: at() });
     return turns.at(-1).agentResponse;

@@ -20,9 +20,11 @@ const tests = [];
 /** `(name, body)` or `(name, options, body)`. */
 function parts(what, name, args) {
   const [options, body] = args.length > 1 ? args : [{}, args[0]];
-  if (typeof name !== "string") throw new TypeError(`${what} needs a name, and was given ${shown(name)}`);
-  if (!isObject(options)) throw new TypeError(`the options of ${what} are an object, and not ${shown(options)}`);
-  if (typeof body !== "function") throw new TypeError(`${what}(${shown(name)}) needs a function`);
+  if (typeof name !== "string") throw misuse(`${what} needs a name, and was given ${shown(name)}`);
+  if (!isObject(options)) throw misuse(`the options of ${what} are an object, and not ${shown(options)}`);
+  if (typeof body !== "function") throw misuse(`${what}(${shown(name)}) needs a function`);
+  const { skip } = options;
+  if (skip !== undefined && typeof skip !== "boolean" && (typeof skip !== "string" || skip.trim() === "")) throw misuse(`\`skip\` is true, or the reason, and not ${shown(skip)}`);
   return { title: name.trim() === "" ? "(anonymous)" : name.trim().replace(/\s+/g, " "), options, body };
 }
 
@@ -35,7 +37,7 @@ function describing(marks) {
     group = inner;
     try {
       const returned = body();
-      if (isObject(returned) && typeof returned.then === "function") throw new TypeError(`the function of describe(${shown(name)}) cannot be async: what it declares would come too late`);
+      if (isObject(returned) && typeof returned.then === "function") throw misuse(`the function of describe(${shown(name)}) cannot be async: what it declares would come too late`);
     } finally {
       group = outer;
     }
@@ -56,7 +58,7 @@ const it = Object.assign(declaring({}), { only: declaring({ only: true }), skip:
 function hook(when) {
   return (work) => {
     outside(when);
-    if (typeof work !== "function") throw new TypeError(`${when} needs a function`);
+    if (typeof work !== "function") throw misuse(`${when} needs a function`);
     group[when].push(work);
   };
 }
@@ -65,7 +67,7 @@ const after = hook("after");
 
 /** A name by which something declared is referred to. */
 function named(what, name) {
-  if (typeof name !== "string" || !NAMES.test(name)) throw new TypeError(`the name of a ${what} is a word like \`friendly\`, and not ${shown(name)}`);
+  if (typeof name !== "string" || !NAMES.test(name)) throw misuse(`the name of a ${what} is a word like \`friendly\`, and not ${shown(name)}`);
   return Object.freeze({ name });
 }
 
@@ -73,15 +75,19 @@ function criterion(name, ...args) {
   outside("criterion");
   const handle = named("criterion", name);
   const [description, details] = typeof args[0] === "string" ? args : [undefined, args[0]];
-  if (details !== undefined && !isObject(details)) throw new TypeError(`what is said of the criterion \`${name}\` is a text or an object, and not ${shown(details)}`);
+  if (details !== undefined && !isObject(details)) throw misuse(`what is said of the criterion \`${name}\` is a text or an object, and not ${shown(details)}`);
   const { match, matchMessages, ...said } = details ?? {};
   for (const [key, work] of Object.entries({ match, matchMessages })) {
-    if (work !== undefined && typeof work !== "function") throw new TypeError(`\`${key}\` of the criterion \`${name}\` is a function`);
+    if (work !== undefined && typeof work !== "function") throw misuse(`\`${key}\` of the criterion \`${name}\` is a function`);
   }
-  if (match !== undefined && matchMessages !== undefined) throw new TypeError(`the criterion \`${name}\` has \`match\` and \`matchMessages\`: one of them decides`);
-  if (description !== undefined && said.description !== undefined) throw new TypeError(`the criterion \`${name}\` is described twice`);
+  if (match !== undefined && matchMessages !== undefined) throw misuse(`the criterion \`${name}\` has \`match\` and \`matchMessages\`: one of them decides`);
+  if (description !== undefined && said.description !== undefined) throw misuse(`the criterion \`${name}\` is described twice`);
+  for (const key of ["goodExamples", "badExamples", "edgeCases", "judge"]) {
+    if ((match ?? matchMessages) !== undefined && said[key] !== undefined) throw misuse(`\`${key}\` of the criterion \`${name}\` is for a judge, and a function decides`);
+  }
+  if (Object.hasOwn(group.criteria, name)) throw misuse(`the criterion \`${name}\` was declared here before`);
   const whole = { ...said, ...(description === undefined ? {} : { description }) };
-  if (match === undefined && matchMessages === undefined && typeof whole.description !== "string") throw new TypeError(`the criterion \`${name}\` needs a description, or a function that decides`);
+  if (match === undefined && matchMessages === undefined && typeof whole.description !== "string") throw misuse(`the criterion \`${name}\` needs a description, or a function that decides`);
   group.criteria[name] = { said: whole, match, matchMessages };
   return handle;
 }
@@ -89,16 +95,17 @@ function criterion(name, ...args) {
 function topic(name, definition = {}) {
   outside("topic");
   const handle = named("topic", name);
-  if (!isObject(definition)) throw new TypeError(`what is said of the topic \`${name}\` is an object, and not ${shown(definition)}`);
+  if (!isObject(definition)) throw misuse(`what is said of the topic \`${name}\` is an object, and not ${shown(definition)}`);
+  if (Object.hasOwn(group.topics, name)) throw misuse(`the topic \`${name}\` was declared here before`);
   group.topics[name] = definition;
   return handle;
 }
 
 function simulator(brief) {
   outside("simulator");
-  if (!isObject(brief)) throw new TypeError(`what is said of a simulated user is an object, and not ${shown(brief)}`);
+  if (!isObject(brief)) throw misuse(`what is said of a simulated user is an object, and not ${shown(brief)}`);
   for (const key of ["goal", "template"]) {
-    if (key in brief) throw new TypeError(`\`${key}\` belongs to one test: give it to \`user.simulate\``);
+    if (key in brief) throw misuse(`\`${key}\` belongs to one test: give it to \`user.simulate\``);
   }
   group.simulators.push(brief);
 }
@@ -109,7 +116,7 @@ let scenario;
 function scenarioSet(name, source, body) {
   outside("scenarioSet");
   const fail = (words) => {
-    throw new TypeError(`scenarioSet(${shown(name)}): ${words}`);
+    throw misuse(`scenarioSet(${shown(name)}): ${words}`);
   };
   if (typeof name !== "string") fail("a set needs a name");
   if (typeof body !== "function") fail("it needs a function that is called with each scenario");
@@ -158,17 +165,21 @@ function deepFrozen(value) {
 /** What the groups of a test say, the innermost last. */
 const over = (chain, key) => Object.assign({}, ...chain.map((one) => one[key]));
 
+/** The criteria of some groups that judges decide, as case files say them. */
+function criteriaOf(chain) {
+  const judged = Object.entries(over(chain, "criteria")).filter(([, one]) => one.match === undefined && one.matchMessages === undefined);
+  return judged.length === 0 ? {} : { criteria: Object.fromEntries(judged.map(([name, one]) => [name, one.said])) };
+}
+
 /** What a test is as a case of a case file. */
 function asCase(test) {
   const { options, group: own, scenario: given } = test;
   const chain = own.chain;
   const { skip: _, ...all } = Object.assign({}, ...chain.map((one) => one.options), options);
   const tags = [...chain.map((one) => one.options), options].flatMap((one) => one.tags ?? []);
-  const criteria = Object.fromEntries(Object.entries(over(chain, "criteria")).filter(([, one]) => one.match === undefined && one.matchMessages === undefined).map(([name, one]) => [name, one.said]));
-  const declared = { ...all };
+  const declared = { ...all, ...criteriaOf(chain) };
   if (tags.length > 0) declared.tags = [...new Set(tags)];
   if (given !== undefined) declared.metadata = { ...declared.metadata, scenario: given };
-  if (Object.keys(criteria).length > 0) declared.criteria = criteria;
   return { ...declared, name: fullName(test) };
 }
 
@@ -181,7 +192,7 @@ function fullName({ title, group: own }) {
 function skipped({ skip, options, group: own }) {
   for (const one of [{ skip, options }, ...own.chain.toReversed()]) {
     const reason = one.options?.skip;
-    if (typeof reason === "string" && reason !== "") return reason;
+    if (typeof reason === "string") return reason;
     if (one.skip || reason === true) return true;
   }
   return undefined;

@@ -1,35 +1,38 @@
 // What the host enters: what a file declares, and one of its tests.
 
-const isTest = (name, value) => /^Test/.test(name) && typeof value === "function";
+/** Whether something exported is a test. A class is none, whatever it is called. */
+const isTest = (name, value) => /^Test/.test(name) && typeof value === "function" && !/^class\b/.test(sourceOf(value));
+
+const sourceOf = (value) => Function.prototype.toString.call(value);
+
+const UNMARKED = "another test of this file is marked `only`";
 
 /** What a file declares, as data. */
 function declared(namespace) {
-  const focused = tests.some((test) => test.only || test.group.chain.some((one) => one.only));
-  const cases = tests.map((test) => {
-    const chosen = test.only || test.group.chain.some((one) => one.only);
-    const skip = skipped(test) ?? (focused && !chosen ? "another test of this file is marked `only`" : undefined);
-    const written = asCase(test);
-    return { kind: "it", at: test.at, case: withSources(skip === undefined ? written : { ...written, skip }) };
+  const isChosen = (test) => test.only || test.group.chain.some((one) => one.only);
+  const focused = tests.some(isChosen);
+  const marked = (written, skip) => withSources(skip === undefined ? written : { ...written, skip });
+  const cases = tests.map((test, place) => {
+    const chosen = isChosen(test);
+    const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
+    return { kind: "it", place, at: test.at, only: chosen, case: marked(asCase(test), skip) };
   });
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
-    .map((name) => ({ kind: "test", name, source: Function.prototype.toString.call(namespace[name]) }));
+    // One of its assertions after the other is noted, as in Go.
+    .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
   return [...functions, ...cases];
 }
 
-/** Runs a test. What it comes to is known to the host. */
-async function run(namespace, { kind, name, ctx }) {
-  const test = tests.find((one) => fullName(one) === name);
+/** Runs a test. What it comes to is known to the host; returned is whether it was stopped. */
+async function run(namespace, { kind, place, name, ctx }) {
+  const test = kind === "test" ? { group: file } : tests[place];
+  if (kind === "it" && (test === undefined || fullName(test) !== name)) throw new Error(`\`${name}\` was declared when the run was planned, and is not declared now`);
+  const chain = test.group.chain;
+  const body = () => (kind === "test" ? namespace[name](testing(name, { above: [], failed: false }), ctx) : test.body({ user, agent, conversation, scenario: test.scenario, ctx }));
+  running = { criteria: over(chain, "criteria"), topics: over(chain, "topics"), simulators: chain.flatMap((one) => one.simulators) };
   try {
-    if (kind === "test") {
-      running = { criteria: over([file], "criteria"), topics: over([file], "topics"), simulators: file.simulators };
-      await namespace[name](testing(name, { above: [], failed: false }), ctx);
-    } else {
-      if (test === undefined) throw new Error(`\`${name}\` was declared when the run was planned, and is not declared now`);
-      const chain = test.group.chain;
-      running = { criteria: over(chain, "criteria"), topics: over(chain, "topics"), simulators: chain.flatMap((one) => one.simulators) };
-      await around(chain, () => test.body({ user, agent, conversation, scenario: test.scenario, ctx }));
-    }
+    await around(chain, body);
     for (const { at: where, soft } of unfinished) {
       const error = new Error(`\`${soft ? "evaluate" : "expect"}(…)\` asserts nothing: a matcher follows it, for example \`.toBe(…)\``);
       error.stack = where;
@@ -38,7 +41,9 @@ async function run(namespace, { kind, name, ctx }) {
   } catch (error) {
     // The host has recorded why a test was stopped.
     if (!(error instanceof AssertionError)) throw error;
+    return { stopped: true };
   }
+  return { stopped: false };
 }
 
 /** Runs something within the hooks of its groups: those before it from the outside in, those after it back, always. */

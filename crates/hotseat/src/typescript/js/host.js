@@ -10,10 +10,34 @@ class AssertionError extends Error {
   }
 }
 
+/** A mistake of whoever wrote the test. */
+class Misuse extends TypeError {
+  constructor(words) {
+    super(words);
+    this.name = "TypeError";
+  }
+}
+
+/** Makes a mistake known to the host before it is thrown: whoever catches it hides nothing. */
+function misuse(words) {
+  if (judging) interrupted ??= words;
+  else if (running !== null) hidden.ask({ do: "misuse", words, at: at(), known: turns.length });
+  return new Misuse(words);
+}
+
 let running = null;
+
+/** Whether a function of the test is called by the host, which waits for what it says. */
+let judging = false;
+
+/** What such a function has asked for all the same. */
+let interrupted;
 
 /** Asks the host for something; it may call a function on the way. */
 function ask(command) {
+  if (judging) {
+    throw misuse("nothing can be asserted, said or asked for within a function that judges: it returns whether it holds");
+  }
   let reply = hidden.ask({ ...command, known: turns.length });
   for (;;) {
     for (const turn of reply.turns ?? []) turns[turn.number - 1] = new Turn(turn);
@@ -21,22 +45,30 @@ function ask(command) {
     if (reply.call === undefined) break;
     reply = hidden.ask({ ...answer(reply), do: "answer", known: turns.length });
   }
-  if (reply.wrong !== undefined) throw new TypeError(reply.wrong);
+  if (interrupted !== undefined) throw misuse(interrupted);
+  if (reply.wrong !== undefined) throw new Misuse(reply.wrong);
   if (reply.ended !== undefined) throw new AssertionError(reply.ended);
   return reply.value;
 }
 
 /** What a function says that is called while the host is busy. */
 function answer({ call, first, turn }) {
+  judging = true;
   try {
     const looked = turn === null || turn === undefined ? [] : turns.slice(first - 1, turn);
     const found = functions[call](looked.at(-1), conversation, looked);
-    if (isObject(found) && typeof found.then === "function") throw new TypeError("a function that judges cannot be async");
+    if (isObject(found) && typeof found.then === "function") throw new TypeError(ASYNC);
     return { value: Boolean(found) };
   } catch (error) {
-    return { error: `${error?.name ?? "Error"}: ${error?.message ?? String(error)}` };
+    return { error: thrownWords(error) };
+  } finally {
+    judging = false;
   }
 }
+
+const thrownWords = (error) => `${error?.name ?? "Error"}: ${error?.message ?? String(error)}`;
+
+const ASYNC = "a function that judges cannot be async";
 
 const functions = [];
 
@@ -48,5 +80,5 @@ function within(what) {
 }
 
 function outside(what) {
-  if (running !== null) throw new Error(`${what} declares something: it stands outside of \`it\`, in the file or within \`describe\``);
+  if (running !== null) throw misuse(`${what} declares something: it stands outside of \`it\`, in the file or within \`describe\``);
 }

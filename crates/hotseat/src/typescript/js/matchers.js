@@ -5,91 +5,112 @@ const NAMES = /^[A-Za-z_][A-Za-z0-9_]*[?!]?$/;
 /** Whoever is asserted of something that a matcher never says. */
 const unfinished = new Set();
 
-/** Has the host record a comparison that was made here. */
-function compare(kind, { holds: found, expected, actual, error, message, subject = "value" }, way) {
-  const negated = way.negated;
-  ask({
-    do: "compare",
-    kind,
-    holds: found,
-    expected: short(expected),
-    actual: short(actual ?? ""),
-    error,
-    soft: way.soft,
-    negated,
-    message: message ?? way.message,
-    subject,
-    at: way.at ?? at(),
-  });
-  if (!way.soft && way.ends && (error !== undefined || found === negated)) throw new AssertionError(expected);
+/** Has the host decide what is asserted, one after the other, and then what becomes of the case. */
+function decide(asserted, way) {
+  const { soft, negated, message, subject } = way;
+  const passed = ask({ do: "decide", asserted, soft, negated, message, subject, at: way.at ?? at() });
+  if (!soft && way.ends && !passed) throw new AssertionError("the assertion does not hold");
 }
 
-/** Has the host decide an assertion as case files have them. */
-function decide(assertion, way) {
-  const passed = ask({
-    do: "check",
-    assertion: withSources({ ...assertion, negate: undefined, message: undefined }),
-    soft: way.soft,
-    negated: way.negated !== Boolean(assertion.negate),
-    message: way.message ?? assertion.message,
-    subject: way.subject,
-    at: way.at,
-  });
-  if (!way.soft && way.ends && !passed) throw new AssertionError("the assertion does not hold");
-}
+/** An assertion as case files have them. */
+const asWritten = (assertion) => ({ assertion: withSources(assertion) });
 
-/** Runs something of the test's own that judges. What it throws is no judgement. */
-function judged(name, work, way) {
-  const expected = `satisfies ${name}`;
+/** A comparison that was made here. */
+const asCompared = (kind, { holds: found, expected, actual, error, criterion }) => ({
+  compared: { kind, holds: found === true, expected: short(expected), actual: short(actual ?? ""), error, criterion },
+});
+
+const compare = (kind, found, way) => decide([asCompared(kind, found)], way);
+
+/** What something of the test's own comes to that judges. What it throws is no judgement. */
+function tried(work) {
   try {
-    const found = work();
-    if (isObject(found) && typeof found.then === "function") throw new TypeError("a function that judges cannot be async");
-    return { expected, holds: Boolean(found), actual: `it returned ${shown(found)}`, subject: way.subject };
+    return work();
   } catch (error) {
-    return { expected, error: `${error?.name ?? "Error"}: ${error?.message ?? String(error)}`, subject: way.subject };
+    if (error instanceof Misuse || error instanceof AssertionError) throw error;
+    return { error: thrownWords(error) };
   }
 }
 
-const lookedAt = (way) => (way.subject === "turn" ? (turns.length === 0 ? [] : [turns.at(-1)]) : turns);
+/** Has a function of the test judge. */
+function judged(name, work) {
+  const expected = `satisfies ${name}`;
+  const found = tried(() => {
+    const returned = work();
+    if (isObject(returned) && typeof returned.then === "function") throw new TypeError(ASYNC);
+    return { holds: Boolean(returned), actual: `it returned ${shown(returned)}` };
+  });
+  return { expected, ...found };
+}
+
+const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
 const spoken = (way) => lookedAt(way).map((turn) => turn.agentResponse.text).join("\n");
 const called = (way) => lookedAt(way).flatMap((turn) => turn.toolCalls);
 
 const NO_TURN = "there is no turn to look at: nothing was said yet";
-const needsTurn = (way, words) => (way.subject === "turn" && turns.length === 0 ? { expected: words, error: NO_TURN } : undefined);
+const needsTurn = (words) => (turns.length === 0 ? { expected: words, error: NO_TURN } : undefined);
 
 /** Patterns in the agent's text. */
-function patterns(name, all, way) {
-  if (all.length === 0) throw new TypeError(`${name} needs a pattern`);
+function patterns(name, all) {
   for (const one of all) {
-    if (!(one instanceof RegExp) && typeof one !== "string") throw new TypeError(`${name} needs regular expressions or texts, and was given ${shown(one)}`);
+    if (!(one instanceof RegExp) && (typeof one !== "string" || one === "")) throw misuse(`${name} needs regular expressions or texts, and was given ${shown(one)}`);
   }
   return (text) => all.map((one) => (typeof one === "string" ? text.includes(one) : fits(one, text)));
 }
+
+/** An object of options has no other keys than these. */
+function only(what, options, keys) {
+  if (!isMapping(options)) throw misuse(`the options of ${what} are an object, and not ${shown(options)}`);
+  const unknown = Object.keys(options).find((key) => !keys.includes(key));
+  if (unknown !== undefined) throw misuse(`${what} has no option \`${unknown}\`: there ${keys.length === 1 ? "is" : "are"} ${keys.map((key) => `\`${key}\``).join(", ")}`);
+  return options;
+}
+
+/** How many arguments matchers of the agent and of the conversation are given, at least and at most. */
+const GIVEN_OF_AGENT = {
+  toSatisfy: [1, Infinity],
+  toMatch: [1, Infinity],
+  toMatchAny: [1, Infinity],
+  toContain: [1, 1],
+  toCallTool: [1, 3],
+  toHaveToolCall: [1, 3],
+  toBeGroundedIn: [1, Infinity],
+  toClaim: [1, Infinity],
+  toHaveIntent: [1, 2],
+  toBeInTopic: [1, 1],
+  toHaveReachedTopic: [1, 1],
+  toHaveAchievedStatedGoal: [0, 0],
+  toHaveAchievedGoal: [1, 1],
+  toHold: [1, 1],
+};
 
 /** What is asserted of the agent's last turn, or of the whole conversation. */
 const ofAgent = {
   toSatisfy(way, ...criteria) {
     const all = criteria.flat(1).length === 2 && typeof criteria[0] === "string" && typeof criteria[1] === "function" ? [criteria] : criteria.flatMap((one) => (isPair(one) ? [one] : Array.isArray(one) ? one : [one]));
-    if (all.length === 0) throw new TypeError("toSatisfy needs a criterion");
-    if (way.negated && all.length > 1) throw new TypeError("not.toSatisfy needs one criterion: with several nobody can tell which of them must not hold");
-    for (const one of all) satisfy(one, way);
+    if (all.length === 0) throw misuse("toSatisfy needs a criterion");
+    if (way.negated && all.length > 1) throw misuse("not.toSatisfy needs one criterion: with several nobody can tell which of them must not hold");
+    decide(all.map((one) => satisfies(one, way)), way);
   },
   toMatch(way, ...all) {
-    if (way.negated && all.length > 1) throw new TypeError("not.toMatch needs one pattern: with several nobody can tell which of them must not fit");
-    const found = patterns("toMatch", all, way);
+    if (way.negated && all.length > 1) throw misuse("not.toMatch needs one pattern: with several nobody can tell which of them must not fit");
+    const found = patterns("toMatch", all);
     const expected = `the agent's words match ${all.map((one) => show(one)).join(" and ")}`;
     const text = spoken(way);
-    compare("match", needsTurn(way, expected) ?? { expected, holds: found(text).every(Boolean), actual: show(text), subject: way.subject }, way);
+    compare("match", needsTurn(expected) ?? { expected, holds: found(text).every(Boolean), actual: show(text) }, way);
   },
   toMatchAny(way, ...all) {
-    const found = patterns("toMatchAny", all, way);
+    const found = patterns("toMatchAny", all);
     const expected = `the agent's words match ${all.map((one) => show(one)).join(" or ")}`;
     const text = spoken(way);
-    compare("match_any", needsTurn(way, expected) ?? { expected, holds: found(text).some(Boolean), actual: show(text), subject: way.subject }, way);
+    compare("match_any", needsTurn(expected) ?? { expected, holds: found(text).some(Boolean), actual: show(text) }, way);
   },
   toContain(way, text) {
-    if (typeof text !== "string") throw new TypeError(`toContain needs the text that the agent says, and was given ${shown(text)}`);
-    decide({ type: "contains", value: text }, way);
+    if (typeof text !== "string" || text === "") throw misuse(`toContain needs the text that the agent says, and was given ${shown(text)}`);
+    if (way.subject === "turn") return decide([asWritten({ type: "contains", value: text })], way);
+    const expected = `what the agent says contains ${show(text)}`;
+    const said = spoken(way);
+    compare("contains", needsTurn(expected) ?? { expected, holds: said.includes(text), actual: show(said) }, way);
   },
   toCallTool(way, name, expected, options) {
     tool("toCallTool", way, name, expected, options);
@@ -98,34 +119,41 @@ const ofAgent = {
     tool("toHaveToolCall", way, name, expected, options);
   },
   toBeGroundedIn(way, ...args) {
-    const { names, options } = typesOf("toBeGroundedIn", args);
-    decide({ type: "grounded", types: names, ...options }, way);
+    const { names, options } = typesOf("toBeGroundedIn", args, ["fromTools", "judge"]);
+    decide([asWritten({ type: "grounded", types: names, ...options })], way);
   },
   toClaim(way, ...args) {
-    const { names, options } = typesOf("toClaim", args);
+    const { names, options } = typesOf("toClaim", args, ["absolute", "fromTools", "judge"]);
     // What must not be claimed is the assertion; that something is claimed is its contrary.
-    decide({ type: "claims", forbid: names, ...options, negate: true }, way);
+    decide([asWritten({ type: "claims", forbid: names, ...options, negate: true })], way);
   },
   toHaveIntent(way, name, options = {}) {
-    if (typeof name !== "string") throw new TypeError(`toHaveIntent needs the name of an intent, and was given ${shown(name)}`);
-    decide({ type: "intent", intent: name, ...options }, way);
+    if (typeof name !== "string") throw misuse(`toHaveIntent needs the name of an intent, and was given ${shown(name)}`);
+    decide([asWritten({ type: "intent", intent: name, ...only("toHaveIntent", options, ["describedAs", "judge"]) })], way);
   },
   toBeInTopic(way, name) {
-    decide({ type: "topic", name: topicNamed(name) }, way);
+    decide([asWritten({ type: "topic", name: topicNamed(name) })], way);
   },
   toHaveReachedTopic(way, name) {
-    decide({ type: "reached_topic", name: topicNamed(name) }, { ...way, subject: "conversation" });
+    decide([asWritten({ type: "reached_topic", name: topicNamed(name) })], { ...way, subject: "conversation" });
   },
   toHaveAchievedStatedGoal(way) {
-    decide({ type: "goal" }, { ...way, subject: "conversation" });
+    decide([asWritten({ type: "goal" })], { ...way, subject: "conversation" });
   },
   toHaveAchievedGoal(way, goal) {
-    if (typeof goal !== "string") throw new TypeError(`toHaveAchievedGoal needs the goal in words, and was given ${shown(goal)}`);
-    decide({ type: "goal", goal }, { ...way, subject: "conversation" });
+    if (typeof goal !== "string") throw misuse(`toHaveAchievedGoal needs the goal in words, and was given ${shown(goal)}`);
+    decide([asWritten({ type: "goal", goal })], { ...way, subject: "conversation" });
   },
   toHold(way, assertion) {
-    if (!isObject(assertion)) throw new TypeError(`toHold needs an assertion as case files have them, and was given ${shown(assertion)}`);
-    for (const one of Array.isArray(assertion) ? assertion : [assertion]) decide(one, way);
+    const all = Array.isArray(assertion) ? assertion : [assertion];
+    for (const one of all) {
+      if (!isMapping(one)) throw misuse(`toHold needs an assertion as case files have them, and was given ${shown(one)}`);
+      const missing = undefinedIn(one);
+      if (missing !== undefined) throw misuse(`\`${missing}\` of the assertion is undefined, which would assert nothing of it`);
+    }
+    if (all.length === 0) throw misuse("toHold of no assertion asserts nothing");
+    if (way.negated && all.length > 1) throw misuse("not.toHold needs one assertion: with several nobody can tell which of them must not hold");
+    decide(all.map(asWritten), way);
   },
 };
 
@@ -133,62 +161,78 @@ const isPair = (value) => Array.isArray(value) && value.length === 2 && typeof v
 
 function topicNamed(name) {
   const named = isObject(name) ? name.name : name;
-  if (typeof named !== "string") throw new TypeError(`a topic is called by its name, and not by ${shown(name)}`);
+  if (typeof named !== "string") throw misuse(`a topic is called by its name, and not by ${shown(name)}`);
   return named;
 }
 
 /** Names of kinds of facts, and what else is said. */
-function typesOf(matcher, args) {
+function typesOf(matcher, args, keys) {
   const last = args.at(-1);
-  const options = isObject(last) && !Array.isArray(last) ? args.pop() : {};
+  const options = isObject(last) && !Array.isArray(last) ? only(matcher, args.pop(), keys) : {};
   const names = args.flat();
-  if (names.length === 0 || names.some((name) => typeof name !== "string")) throw new TypeError(`${matcher} needs the names of kinds of facts, for example "prices"`);
+  if (names.length === 0 || names.some((name) => typeof name !== "string")) throw misuse(`${matcher} needs the names of kinds of facts, for example "prices"`);
   return { names, options };
 }
 
-/** One criterion: a name, a text, a function, or both. */
-function satisfy(one, way) {
-  const subject = way.subject;
+/** What one criterion asserts: a name, a text, a function, or both. */
+function satisfies(one, way) {
+  const code = (name, work, described = name) => asCompared("satisfy", { ...(needsTurn(`satisfies ${described}`) ?? judged(described, work)), criterion: name });
   if (isPair(one) || typeof one === "function") {
     const [name, work] = isPair(one) ? one : [one.name || "a function", one];
-    const found = needsTurn(way, `satisfies ${name}`) ?? judged(name, () => work(subject === "turn" ? turns.at(-1) : conversation, conversation), way);
-    return compare("satisfy", found, way);
+    return code(name, () => work(way.subject === "turn" ? turns.at(-1) : conversation, conversation));
   }
   const name = isObject(one) && typeof one.name === "string" ? one.name : one;
-  if (typeof name !== "string" || name.trim() === "") throw new TypeError(`toSatisfy needs names of criteria, texts or functions, and was given ${shown(one)}`);
-  const known = running.criteria[name];
+  if (typeof name !== "string" || name.trim() === "") throw misuse(`toSatisfy needs names of criteria, texts or functions, and was given ${shown(one)}`);
+  const known = Object.hasOwn(running.criteria, name) ? running.criteria[name] : undefined;
   const described = known?.said.description === undefined ? name : `${name}: ${known.said.description}`;
-  if (known?.match !== undefined) return compare("satisfy", judged(described, () => known.match(conversation), way), way);
-  if (known?.matchMessages !== undefined) return compare("satisfy", judged(described, () => known.matchMessages(messagesOf(lookedAt(way))), way), way);
-  decide({ type: "satisfy", criteria: name }, way);
+  if (known?.match !== undefined) return code(name, () => known.match(conversation), described);
+  if (known?.matchMessages !== undefined) return code(name, () => known.matchMessages(messagesOf(lookedAt(way))), described);
+  return asWritten({ type: "satisfy", criteria: name });
 }
 
+/** How often a tool is called, as case files say it. */
+function counted(matcher, options) {
+  if (options === undefined) return undefined;
+  const { times } = only(matcher, options, ["times"]);
+  const said = typeof times === "number" ? { exact: times } : times;
+  const needs = (words) => misuse(`\`times\` of ${matcher} ${words}, and was given ${shown(times)}`);
+  if (!isMapping(said) || Object.keys(said).length === 0) throw needs("is a number, or an object with `min`, `max` or both");
+  only(`\`times\` of ${matcher}`, said, ["exact", "min", "max"]);
+  for (const one of Object.values(said)) if (!Number.isInteger(one) || one < 0) throw needs("counts calls");
+  if (said.exact !== undefined && Object.keys(said).length > 1) throw needs("has `exact` without `min` and `max`");
+  if (said.min > said.max) throw needs("has a `min` that is not more than its `max`");
+  return said;
+}
+
+const timesInWords = ({ exact, min, max }) => (exact !== undefined ? `${exact} times` : min === undefined ? `at most ${max} times` : max === undefined ? `at least ${min} times` : `${min} to ${max} times`);
+
 /** A call of a tool. What is more than data is compared here. */
-function tool(matcher, way, name, expected, options = {}) {
+function tool(matcher, way, name, expected, options) {
   const names = Array.isArray(name) ? name : [name];
-  if (names.length === 0 || names.some((one) => typeof one !== "string" || one === "")) throw new TypeError(`${matcher} needs the name of a tool, and was given ${shown(name)}`);
-  if (expected !== undefined && !isObject(expected)) throw new TypeError(`the arguments of a call are an object, and not ${shown(expected)}`);
-  const times = typeof options.times === "number" ? { exact: options.times } : options.times;
-  if (expected === undefined || isPlain(expected)) {
-    const assertion = { type: "tool_called", value: names, arguments: expected, count: times };
-    return decide(expected === undefined ? { ...assertion, arguments: undefined } : assertion, way);
-  }
-  const least = times?.exact ?? times?.min ?? 1;
-  const most = times?.exact ?? times?.max ?? Infinity;
+  if (names.length === 0 || names.some((one) => typeof one !== "string" || one === "")) throw misuse(`${matcher} needs the name of a tool, and was given ${shown(name)}`);
+  const count = counted(matcher, options);
+  if (expected === undefined || isPlain(definite(expected))) return decide([asWritten({ type: "tool_called", value: names, arguments: expected, count })], way);
+  const { exact, max } = count ?? {};
+  const least = exact ?? count?.min ?? (count === undefined ? 1 : 0);
+  const most = exact ?? max ?? Infinity;
   const of = called(way).filter((call) => names.includes(call.name));
-  const count = of.filter((call) => holds(call.arguments, expected)).length;
-  const words = `${names.join(" or ")} with ${show(expected)} is called${times === undefined ? "" : ` ${least === most ? least : `${least} to ${most}`} times`}`;
+  const words = `${names.join(" or ")} with ${show(expected)} is called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
   const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `called were ${called(way).map((call) => call.name).join(", ")}` : "no tool was called";
-  compare("tool_called", needsTurn(way, words) ?? { expected: words, holds: count >= least && count <= most, actual, subject: way.subject }, way);
+  const found = () => {
+    const fitting = of.filter((call) => holds(call.arguments, expected)).length;
+    return { holds: fitting >= least && fitting <= most, actual };
+  };
+  compare("tool_called", needsTurn(words) ?? { expected: words, ...tried(found) }, way);
 }
 
 const is = (holds) => ({ holds });
-const sized = (value) => (typeof value === "string" ? [...value].length : value?.length ?? value?.size);
+const sized = (value) => (typeof value === "string" ? [...value].length : Array.isArray(value) || ArrayBuffer.isView(value) ? value.length : value instanceof Map || value instanceof Set ? value.size : typeof value?.length === "number" && typeof value !== "function" ? value.length : undefined);
 const inWords = (words) => words.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 /** A path into a value: `a.b[0]`, or a list of keys. */
 function valueAt(value, path) {
-  const keys = Array.isArray(path) ? path : String(path).replace(/\[(\w+)\]/g, ".$1").split(".").filter((key) => key !== "");
+  const keys = Array.isArray(path) ? path : path.replace(/\[(\w+)\]/g, ".$1").split(".").filter((key) => key !== "");
+  if (keys.length === 0 || keys.some((key) => typeof key !== "string" && !Number.isInteger(key))) throw misuse(`toHaveProperty needs a path like "a.b[0]", or a list of keys, and was given ${shown(path)}`);
   let here = value;
   for (const key of keys) {
     if (here === undefined || here === null || !(key in Object(here))) return { there: false };
@@ -197,62 +241,110 @@ function valueAt(value, path) {
   return { there: true, value: here };
 }
 
+const kindOfOrder = (value) => (isNumber(value) || typeof value === "bigint" ? "number" : typeof value === "string" ? "text" : undefined);
+
 const compared = (holds) => (actual, limit) => {
-  const ordered = ["number", "bigint", "string"].includes(typeof limit);
-  if (!ordered) throw new TypeError(`${shown(limit)} is nothing that is greater or less than something`);
-  return is(typeof actual === typeof limit && holds(actual, limit));
+  const order = kindOfOrder(limit);
+  if (order === undefined) throw misuse(`${shown(limit)} is nothing that is greater or less than something`);
+  if (kindOfOrder(actual) !== order) return { error: `${shown(actual)} is no ${order} to compare with ${shown(limit)}` };
+  return is(holds(actual, limit));
+};
+
+const TYPES = ["array", "bigint", "boolean", "function", "null", "number", "object", "string", "symbol", "undefined"];
+
+/** The name of a type, which is one. */
+function typeNamed(matcher, name) {
+  if (!TYPES.includes(name)) throw misuse(`${matcher} needs one of ${TYPES.join(", ")}, and was given ${shown(name)}`);
+  return name;
+}
+
+/** The entries of a list; none where it is none. */
+const entriesOf = (value) => (typeof value?.[Symbol.iterator] === "function" ? [...value] : undefined);
+
+/** How many arguments matchers of values are given, at least and at most. */
+const GIVEN_OF_VALUES = {
+  toContain: [1, Infinity],
+  toContainEqual: [1, Infinity],
+  toHaveProperty: [1, 2],
+  toBeCloseTo: [1, 2],
+  toBeTruthy: [0, 0],
+  toBeFalsy: [0, 0],
+  toBeNull: [0, 0],
+  toBeUndefined: [0, 0],
+  toBeDefined: [0, 0],
+  toBeNaN: [0, 0],
+  toThrow: [0, 1],
 };
 
 /** What is asserted of plain values: whether it holds, and other words for what was found. */
 const ofValues = {
   toBe: (actual, expected) => is(expected instanceof Matcher ? equal(actual, expected) : Object.is(actual, expected)),
   toEqual: (actual, expected) => is(equal(actual, expected)),
-  toMatchObject: (actual, expected) => is(holds(actual, expected)),
+  toMatchObject(actual, expected) {
+    if (!isObject(expected)) throw misuse(`toMatchObject needs an object, and was given ${shown(expected)}`);
+    return isObject(actual) ? is(holds(actual, expected)) : { error: `${shown(actual)} is no object` };
+  },
   toContain(actual, ...all) {
-    if (all.length === 0) throw new TypeError("toContain needs something that is contained");
-    if (typeof actual === "string") return is(all.every((one) => typeof one === "string" && actual.includes(one)));
-    if (typeof actual?.[Symbol.iterator] !== "function") return { error: `${shown(actual)} contains nothing: it is no text and no list` };
-    const entries = [...actual];
+    if (all.includes(undefined)) throw misuse("toContain needs something that is contained, and not undefined");
+    if (typeof actual === "string") {
+      if (all.some((one) => typeof one !== "string" || one === "")) throw misuse(`a text contains texts, and not ${shown(all.find((one) => typeof one !== "string" || one === ""))}`);
+      return is(all.every((one) => actual.includes(one)));
+    }
+    const entries = entriesOf(actual);
+    if (entries === undefined) return { error: `${shown(actual)} contains nothing: it is no text and no list` };
     return is(all.every((one) => entries.some((entry) => (one instanceof Matcher ? equal(entry, one) : Object.is(entry, one)))));
   },
   toContainEqual(actual, ...all) {
-    if (typeof actual?.[Symbol.iterator] !== "function") return { error: `${shown(actual)} contains nothing: it is no list` };
-    return is(all.every((one) => [...actual].some((entry) => equal(entry, one))));
+    if (all.includes(undefined)) throw misuse("toContainEqual needs something that is contained, and not undefined");
+    const entries = typeof actual === "string" ? undefined : entriesOf(actual);
+    if (entries === undefined) return { error: `${shown(actual)} contains nothing: it is no list` };
+    return is(all.every((one) => entries.some((entry) => equal(entry, one))));
   },
   toMatch(actual, pattern) {
-    if (typeof actual !== "string") return { error: `${shown(actual)} is no text` };
-    return is(typeof pattern === "string" ? actual.includes(pattern) : fits(pattern, actual));
+    const found = patterns("toMatch", [pattern]);
+    return typeof actual === "string" ? is(found(actual)[0]) : { error: `${shown(actual)} is no text` };
   },
   toHaveLength(actual, length) {
+    if (!Number.isInteger(length) || length < 0) throw misuse(`toHaveLength needs a whole number, and was given ${shown(length)}`);
     const found = sized(actual);
     return found === undefined ? { error: `${shown(actual)} has no length` } : { holds: found === length, actual: `${found}: ${shown(actual)}` };
   },
   toHaveProperty(actual, path, ...value) {
+    if (typeof path !== "string" && !Array.isArray(path)) throw misuse(`toHaveProperty needs a path like "a.b[0]", or a list of keys, and was given ${shown(path)}`);
     const found = valueAt(actual, path);
+    if (!isObject(actual) && typeof actual !== "function") return { error: `${shown(actual)} has no properties` };
     return is(found.there && (value.length === 0 || equal(found.value, value[0])));
   },
   toBeGreaterThan: compared((a, b) => a > b),
   toBeGreaterThanOrEqual: compared((a, b) => a >= b),
   toBeLessThan: compared((a, b) => a < b),
   toBeLessThanOrEqual: compared((a, b) => a <= b),
-  toBeCloseTo: (actual, expected, digits = 2) => is(typeof actual === "number" && (actual === expected || Math.abs(actual - expected) < 10 ** -digits / 2)),
+  toBeCloseTo(actual, expected, digits = 2) {
+    for (const one of [expected, digits]) if (!isNumber(one)) throw misuse(`toBeCloseTo needs a number, and was given ${shown(one)}`);
+    if (!isNumber(actual)) return { error: `${shown(actual)} is no number` };
+    return is(actual === expected || Math.abs(actual - expected) < 10 ** -digits / 2);
+  },
   toBeTruthy: (actual) => is(Boolean(actual)),
   toBeFalsy: (actual) => is(!actual),
   toBeNull: (actual) => is(actual === null),
   toBeUndefined: (actual) => is(actual === undefined),
   toBeDefined: (actual) => is(actual !== undefined),
-  toBeNaN: (actual) => is(Number.isNaN(actual)),
-  toBeTypeOf: (actual, name) => is(typeName(actual) === name || typeof actual === name),
+  toBeNaN: (actual) => (typeof actual === "number" ? is(Number.isNaN(actual)) : { error: `${shown(actual)} is no number` }),
+  toBeTypeOf(actual, name) {
+    return is(typeName(actual) === typeNamed("toBeTypeOf", name) || typeof actual === name);
+  },
   toBeInstanceOf(actual, type) {
-    if (typeof type !== "function") throw new TypeError(`${shown(type)} is no class`);
+    if (typeof type !== "function") throw misuse(`${shown(type)} is no class`);
     return is(actual instanceof type);
   },
   toSatisfy(actual, work) {
-    if (typeof work !== "function") throw new TypeError("toSatisfy of a value needs a function; criteria are asserted of `agent` or `conversation`");
-    const { holds: found, error } = judged("", () => work(actual), {});
+    if (typeof work !== "function") throw misuse("toSatisfy of a value needs a function; criteria are asserted of `agent` or `conversation`");
+    const { holds: found, error } = judged("", () => work(actual));
     return { holds: found, error };
   },
-  toThrow(actual, expected) {
+  toThrow(actual, ...wanted) {
+    const [expected] = wanted;
+    if (wanted.length > 0 && expected === undefined) throw misuse("toThrow was given undefined: what is thrown is a text, a pattern, a class or a value");
     if (typeof actual !== "function") return { error: `${shown(actual)} is no function` };
     let thrown;
     try {
@@ -260,7 +352,7 @@ const ofValues = {
       if (isObject(returned) && typeof returned.then === "function") return { error: "the function is async: await it, and assert of what was caught" };
       return { holds: false, actual: "it throws nothing" };
     } catch (error) {
-      if (error instanceof AssertionError) throw error;
+      if (error instanceof AssertionError || error instanceof Misuse) throw error;
       thrown = error;
     }
     const text = thrown?.message ?? String(thrown);
@@ -275,34 +367,44 @@ const ofValues = {
 
 const typeName = (value) => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
+/** A matcher is given as many arguments as it takes, for it would leave out what is too much. */
+function taken(name, args, [least, most]) {
+  if (args.length >= least && args.length <= most) return;
+  const many = (count) => (count === 0 ? "no argument" : count === 1 ? "1 argument" : `${count} arguments`);
+  const takes = least === most ? many(most) : args.length < least ? `${many(least)} or more` : `${many(most)} or less`;
+  throw misuse(`${name} takes ${takes}, and was given ${args.length}`);
+}
+
 /** What `expect` and `evaluate` return. */
 function assertion(value, soft, message) {
   within(soft ? "evaluate" : "expect");
-  if (message !== undefined && typeof message !== "string") throw new TypeError(`what is said of a failure is a text, and not ${shown(message)}`);
+  if (message !== undefined && typeof message !== "string") throw misuse(`what is said of a failure is a text, and not ${shown(message)}`);
   const subject = value === agent ? "turn" : value === conversation ? "conversation" : "value";
   const open = { at: at(), soft };
   unfinished.add(open);
   const way = (negated) => ({ soft, negated, message, subject, ends: true, at: at() });
   const matchers = (negated) => {
     const made = {};
-    const add = (name, work) => {
+    const add = (name, given, work) => {
       made[name] = (...args) => {
         unfinished.delete(open);
+        taken(name, args, given);
         work(...args);
       };
     };
     for (const [name, matcher] of Object.entries(ofValues)) {
-      add(name, (...args) => {
-        if (subject !== "value") throw new TypeError(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is none: use what it has, for example \`agent.response.text\``);
-        const { holds: found, actual, error } = matcher(value, ...args);
+      if (subject !== "value" && name in ofAgent) continue;
+      add(name, GIVEN_OF_VALUES[name] ?? [1, 1], (...args) => {
+        if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is none: use what it has, for example \`agent.response.text\``);
+        const { holds: found, actual, error } = tried(() => matcher(value, ...args));
         const expected = `${inWords(name)}${args.length > 0 ? ` ${args.map((one) => show(one)).join(", ")}` : ""}`;
         compare("value", { expected, holds: found, actual: actual ?? show(value), error }, way(negated));
       });
     }
     for (const [name, matcher] of Object.entries(ofAgent)) {
       if (subject === "value" && name in ofValues) continue;
-      add(name, (...args) => {
-        if (subject === "value") throw new TypeError(`${name} is asserted of \`agent\` or \`conversation\`, and not of ${shown(value)}`);
+      add(name, GIVEN_OF_AGENT[name], (...args) => {
+        if (subject === "value") throw misuse(`${name} is asserted of \`agent\` or \`conversation\`, and not of ${shown(value)}`);
         matcher(way(negated), ...args);
       });
     }

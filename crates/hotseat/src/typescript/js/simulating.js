@@ -13,7 +13,7 @@ function invariants(said, of) {
   const whole = [];
   const each = [];
   for (const one of said === undefined ? [] : Array.isArray(said) ? said : [said]) {
-    if (!isObject(one)) throw new TypeError(`what is asserted of the topic \`${of}\` are objects, and not ${shown(one)}`);
+    if (!isObject(one)) throw misuse(`what is asserted of the topic \`${of}\` are objects, and not ${shown(one)}`);
     if (one.type !== undefined) {
       whole.push(one);
       continue;
@@ -28,7 +28,7 @@ function invariants(said, of) {
     for (const name of list(forbidToolCall)) whole.push({ type: "tool_called", value: name, negate: true });
     if (forbidClaims !== undefined) whole.push({ type: "claims", forbid: list(forbidClaims) });
     for (const [words, work] of Object.entries(rest)) {
-      if (typeof work !== "function") throw new TypeError(`\`${words}\` is nothing that can be asserted of the topic \`${of}\``);
+      if (typeof work !== "function") throw misuse(`\`${words}\` is nothing that can be asserted of the topic \`${of}\``);
       each.push({ type: "script", use: reference(words, work) });
     }
   }
@@ -55,12 +55,13 @@ function asTopic(name, definition) {
 }
 
 function asTrigger(name, one) {
-  if (!isObject(one)) throw new TypeError(`a trigger of the topic \`${name}\` is an object, and not ${shown(one)}`);
+  if (!isObject(one)) throw misuse(`a trigger of the topic \`${name}\` is an object, and not ${shown(one)}`);
   const { onToolCall, onCondition, afterTurnsIn, ...rest } = one;
   if (typeof onCondition === "function") return { ...rest, onCondition: reference("onCondition", onCondition) };
   if (isObject(afterTurnsIn)) return { ...rest, afterTurnsIn: topicNamed(afterTurnsIn.topic), count: afterTurnsIn.count };
   if (!isObject(onToolCall)) return one;
-  const expected = onToolCall.arguments;
+  only("`onToolCall`", onToolCall, ["name", "arguments"]);
+  const expected = onToolCall.arguments === undefined ? undefined : definite(onToolCall.arguments);
   if (expected === undefined || isPlain(expected)) return { ...rest, onToolCall: onToolCall.name, ...(expected === undefined ? {} : { withParams: expected }) };
   // What is more than data is compared here.
   return { ...rest, onCondition: reference(`calls ${onToolCall.name} with ${show(expected)}`, (turn) => turn !== undefined && turn.hasToolCall(onToolCall.name, expected)) };
@@ -70,10 +71,10 @@ const WIRING = ["next", "from", "maxTurns"];
 
 function expectConversationTo(graph) {
   within("expectConversationTo");
-  if (!isObject(graph) || Array.isArray(graph)) throw new TypeError(`expectConversationTo needs an object whose keys are topics, and was given ${shown(graph)}`);
+  if (!isObject(graph) || Array.isArray(graph)) throw misuse(`expectConversationTo needs an object whose keys are topics, and was given ${shown(graph)}`);
   const known = Object.fromEntries(Object.entries(running.topics).map(([name, one]) => [name, asTopic(name, withoutTurns(one))]));
   const nodes = Object.entries(graph).map(([name, node]) => {
-    if (/^\d+$/.test(name)) throw new TypeError(`a topic cannot be called ${shown(name)}: such keys lose their place in an object`);
+    if (/^\d+$/.test(name)) throw misuse(`a topic cannot be called ${shown(name)}: such keys lose their place in an object`);
     if (!isObject(node) || Array.isArray(node)) {
       const most = running.topics[name]?.maxTurns;
       return [name, most === undefined ? node : { next: node, maxTurns: most }];
@@ -89,7 +90,7 @@ function expectConversationTo(graph) {
 const withoutTurns = ({ maxTurns: _, ...rest }) => rest;
 
 function asBrief(brief) {
-  if (!isObject(brief)) throw new TypeError(`a simulated user is described by an object, and not by ${shown(brief)}`);
+  if (!isObject(brief)) throw misuse(`a simulated user is described by an object, and not by ${shown(brief)}`);
   const { stopWhen, ...rest } = brief;
   if (stopWhen === undefined) return rest;
   return { ...rest, stopWhen: typeof stopWhen === "function" ? reference("stopWhen", stopWhen) : stopWhen };
@@ -97,6 +98,6 @@ function asBrief(brief) {
 
 function simulate(brief) {
   const own = asBrief(brief);
-  if (typeof own.goal !== "string" || own.goal.trim() === "") throw new TypeError("user.simulate requires a `goal`");
+  if (typeof own.goal !== "string" || own.goal.trim() === "") throw misuse("user.simulate requires a `goal`");
   return ask({ do: "simulate", brief: withSources(own), above: withSources(running.simulators.map(asBrief)), at: at() });
 }

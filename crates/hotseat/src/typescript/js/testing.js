@@ -10,25 +10,49 @@ function testing(name, state) {
   const note = (kind, found, message) => {
     const { holds: held, expected, actual, error } = found;
     if (error !== undefined || !held) state.failed = true;
-    compare(kind, { expected: `${prefix}${expected}`, actual, holds: held === true, error, message: typeof message === "string" ? `${prefix}${message}` : undefined }, { soft: false, negated: false, ends: false });
+    const way = { soft: false, negated: false, ends: false, subject: "value", message: message === undefined ? undefined : `${prefix}${message}` };
+    compare(kind, { expected: `${prefix}${expected}`, actual, holds: held, error }, way);
     return held === true;
   };
   const fail = (words) => note("fail", { holds: false, expected: words, actual: "the test says so" });
 
-  const needs = (name, least, work, messageAt) =>
-    function (...args) {
-      if (args.length < least) return note(name, { holds: false, expected: `${name} is given ${least} argument${least === 1 ? "" : "s"}`, actual: `${args.length}` });
-      return note(name, work(...args), args[messageAt ?? least]);
-    };
-  const contains = (value, part) => {
-    if (typeof value === "string") return value.includes(String(part));
-    if (Array.isArray(value)) return value.some((one) => equal(one, part));
-    return show(value).includes(String(part)) || textOf(value).includes(String(part));
+  /** What is wrong with the arguments of a comparison that takes so many, and a message; none where nothing is. */
+  const given = (name, count, args) => {
+    const expected = `${name} is given ${count} argument${count === 1 ? "" : "s"}, and perhaps a message`;
+    if (args.length < count || args.length > count + 1) return { holds: false, expected, actual: `${args.length}` };
+    if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") return { holds: false, expected, actual: `${shown(args[count])} is no message` };
+    return undefined;
   };
-  const length = (value) => (isObject(value) && !Array.isArray(value) && sized(value) === undefined ? Object.keys(value).length : sized(value));
-  const pattern = (one) => (one instanceof RegExp ? one : new RegExp(String(one)));
-  const asText = (value) => (typeof value === "string" ? value : textOf(value));
-  const numbers = (words, holdsFor) => (a, b) => ({ holds: typeof a === "number" && typeof b === "number" && holdsFor(a, b), expected: `${words} ${shown(b)}`, actual: shown(a) });
+  const needs = (name, count, work) =>
+    function (...args) {
+      const wrong = given(name, count, args);
+      return wrong === undefined ? note(name, work(...args), args[count]) : note(name, wrong);
+    };
+  const is = (expected, value, holds) => ({ expected, actual: shown(value), holds });
+  const undecided = (expected, words) => ({ expected, error: words });
+  const contains = (words, wanted) => (value, part) => {
+    const expected = `${words} ${shown(part)}`;
+    const found = (holds) => is(expected, value, holds === wanted);
+    if (Array.isArray(value) && part !== undefined) return found(value.some((one) => equal(one, part)));
+    const text = typeof part === "number" ? String(part) : part;
+    if (typeof text !== "string" || text === "") return undecided(expected, `${shown(part)} is nothing that is contained`);
+    if (typeof value === "string") return found(value.includes(text));
+    if (!isObject(value)) return undecided(expected, `${shown(value)} contains nothing`);
+    return found(show(value).includes(text) || textOf(value).includes(text));
+  };
+  const length = (value) => sized(value) ?? (isObject(value) ? Object.keys(value).length : undefined);
+  const matches = (words, wanted) => (value, one) => {
+    const expected = `${words} ${shown(one)}`;
+    if (!(one instanceof RegExp) && (typeof one !== "string" || one === "")) return undecided(expected, `${shown(one)} is no pattern`);
+    if (typeof value !== "string" && !isObject(value)) return undecided(expected, `${shown(value)} is no text`);
+    const pattern = one instanceof RegExp ? one : new RegExp(one);
+    return is(`${words} ${pattern}`, value, fits(pattern, textOf(value)) === wanted);
+  };
+  const numbers = (words, holdsFor) => (a, b) => {
+    const expected = `${words} ${shown(b)}`;
+    const other = [a, b].find((one) => !isNumber(one));
+    return isNumber(a) && isNumber(b) ? is(expected, a, holdsFor(a, b)) : undecided(expected, `${shown(other)} is no number`);
+  };
   const thrown = (work, wanted) => {
     const expected = wanted ? "the function throws" : "the function does not throw";
     if (typeof work !== "function") return { holds: false, expected, actual: `${shown(work)} is no function` };
@@ -43,7 +67,8 @@ function testing(name, state) {
   };
   const panics = (name, wanted) =>
     function (...args) {
-      if (args.length < 1) return note(name, { holds: false, expected: `${name} is given a function`, actual: "nothing" });
+      const wrong = given(name, 1, args);
+      if (wrong !== undefined) return note(name, wrong);
       const found = thrown(args[0], wanted);
       return typeof found.then === "function" ? found.then((one) => note(name, one, args[1])) : note(name, found, args[1]);
     };
@@ -66,7 +91,7 @@ function testing(name, state) {
       throw new Stop(String(reason));
     },
     run(inner, work) {
-      if (typeof work !== "function") throw new TypeError(`t.run(${shown(inner)}) needs a function`);
+      if (typeof work !== "function") throw misuse(`t.run(${shown(inner)}) needs a function`);
       const within = { above: [...state.above, String(inner)], failed: false };
       const ended = () => {
         state.failed ||= within.failed;
@@ -90,9 +115,14 @@ function testing(name, state) {
       NotEqual: needs("NotEqual", 2, (actual, expected) => ({ holds: !equal(actual, expected), expected: `not equal to ${shown(expected)}`, actual: shown(actual) })),
       Nil: needs("Nil", 1, (value) => ({ holds: value === null || value === undefined, expected: "null or undefined", actual: shown(value) })),
       NotNil: needs("NotNil", 1, (value) => ({ holds: value !== null && value !== undefined, expected: "neither null nor undefined", actual: shown(value) })),
-      Contains: needs("Contains", 2, (value, part) => ({ holds: contains(value, part), expected: `contains ${shown(part)}`, actual: shown(value) })),
-      NotContains: needs("NotContains", 2, (value, part) => ({ holds: !contains(value, part), expected: `does not contain ${shown(part)}`, actual: shown(value) })),
-      Len: needs("Len", 2, (value, count) => ({ holds: length(value) === count, expected: `of length ${shown(count)}`, actual: `${length(value) ?? "without a length"}: ${shown(value)}` })),
+      Contains: needs("Contains", 2, contains("contains", true)),
+      NotContains: needs("NotContains", 2, contains("does not contain", false)),
+      Len: needs("Len", 2, (value, count) => {
+        const [expected, found] = [`of length ${shown(count)}`, length(value)];
+        if (!Number.isInteger(count) || count < 0) return undecided(expected, `${shown(count)} is no length`);
+        if (found === undefined) return undecided(expected, `${shown(value)} has no length`);
+        return { expected, actual: `${found}: ${shown(value)}`, holds: found === count };
+      }),
       Greater: needs("Greater", 2, numbers("greater than", (a, b) => a > b)),
       GreaterOrEqual: needs("GreaterOrEqual", 2, numbers("greater than or equal to", (a, b) => a >= b)),
       Less: needs("Less", 2, numbers("less than", (a, b) => a < b)),
@@ -101,11 +131,16 @@ function testing(name, state) {
       NoError: needs("NoError", 1, (value) => ({ holds: value === null || value === undefined, expected: "no error", actual: shown(value) })),
       Panic: panics("Panic", true),
       NoPanic: panics("NoPanic", false),
-      Match: needs("Match", 2, (value, one) => ({ holds: fits(pattern(one), asText(value)), expected: `matches ${pattern(one)}`, actual: shown(value) })),
-      NotMatch: needs("NotMatch", 2, (value, one) => ({ holds: !fits(pattern(one), asText(value)), expected: `does not match ${pattern(one)}`, actual: shown(value) })),
-      Type: needs("Type", 2, (value, type) => ({ holds: typeName(value) === type, expected: `of type ${type}`, actual: `${typeName(value)}: ${shown(value)}` })),
+      Match: needs("Match", 2, matches("matches", true)),
+      NotMatch: needs("NotMatch", 2, matches("does not match", false)),
+      Type: needs("Type", 2, (value, type) => {
+        const expected = `of type ${shown(type)}`;
+        if (!TYPES.includes(type)) return undecided(expected, `${shown(type)} is no type: there are ${TYPES.join(", ")}`);
+        return { expected, actual: `${typeName(value)}: ${shown(value)}`, holds: typeName(value) === type };
+      }),
       JSONPath: needs("JSONPath", 3, (value, path, expected) => {
-        const { holds: found, actual, error } = ask({ do: "path", value: value === undefined ? null : value, path: String(path), expected: expected === undefined ? null : expected });
+        for (const one of [value, path, expected]) if (one === undefined) return undecided(`${shown(path)} is ${shown(expected)}`, "one of the values that are compared is undefined");
+        const { holds: found, actual, error } = ask({ do: "path", value, path: String(path), expected });
         return { holds: found, error, expected: `${path} is ${shown(expected)}`, actual };
       }),
       Agent(response, judge, options = {}) {

@@ -23,7 +23,8 @@ function show(value, above = []) {
   return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
 }
 
-const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
+/** Cut between characters, so that what is left is text. */
+const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST).replace(/[\uD800-\uDBFF]$/, "")}…` : text);
 const shown = (value) => short(show(value));
 
 /** What stands in place of a value and says which values are meant. */
@@ -34,17 +35,25 @@ class Matcher {
   }
 }
 
+const isNumber = (value) => typeof value === "number" && !Number.isNaN(value);
+
 const number = (words, holds) => (limit) => {
-  if (typeof limit !== "number" || Number.isNaN(limit)) throw new TypeError(`${words} needs a number, and was given ${shown(limit)}`);
+  if (!isNumber(limit)) throw misuse(`${words} needs a number, and was given ${shown(limit)}`);
   return new Matcher(`${words} ${limit}`, (value) => typeof value === "number" && holds(value, limit));
 };
 const gt = number(">", (value, limit) => value > limit);
 const gte = number(">=", (value, limit) => value >= limit);
 const lt = number("<", (value, limit) => value < limit);
 const lte = number("<=", (value, limit) => value <= limit);
-const between = (least, most) =>
-  new Matcher(`from ${least} to ${most}`, (value) => typeof value === "number" && value >= least && value <= most);
-const oneOf = (...values) => new Matcher(`one of ${values.map((one) => show(one)).join(", ")}`, (value) => values.some((one) => equal(value, one)));
+const between = (least, most) => {
+  for (const one of [least, most]) if (!isNumber(one)) throw misuse(`between needs two numbers, and was given ${shown(one)}`);
+  if (least > most) throw misuse(`between ${least} and ${most} there is nothing: the smaller number comes first`);
+  return new Matcher(`from ${least} to ${most}`, (value) => typeof value === "number" && value >= least && value <= most);
+};
+const oneOf = (...values) => {
+  if (values.length === 0 || values.includes(undefined)) throw misuse("oneOf needs the values that are meant, and none of them is undefined");
+  return new Matcher(`one of ${values.map((one) => show(one)).join(", ")}`, (value) => values.some((one) => equal(value, one)));
+};
 const anything = () => new Matcher("anything", (value) => value !== undefined && value !== null);
 
 /** Whether two values are equal in depth. What stands for several values fits them. */
@@ -77,9 +86,12 @@ function equal(actual, expected, compared = []) {
 function holds(actual, expected) {
   if (expected instanceof RegExp) return fits(expected, textOf(actual));
   if (typeof expected === "function") return Boolean(expected(actual));
-  if (!isObject(expected) || expected instanceof Matcher || Array.isArray(expected)) return deepEqual(actual, expected);
+  if (!isMapping(expected)) return deepEqual(actual, expected);
   return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => Object.hasOwn(actual, key) && holds(actual[key], expected[key]));
 }
+
+/** Whether an object is its members, and not a date, a map or anything else with a kind of its own. */
+const isMapping = (value) => isObject(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 
 /** Lists are compared entry by entry, with what stands for values within. */
 function deepEqual(actual, expected) {
@@ -91,11 +103,22 @@ const textOf = (value) => (typeof value === "string" ? value : value === undefin
 
 /** A pattern is tried from the beginning, whatever was found with it before. */
 function fits(pattern, text) {
-  if (!(pattern instanceof RegExp)) throw new TypeError(`${shown(pattern)} is no regular expression`);
+  if (!(pattern instanceof RegExp)) throw misuse(`${shown(pattern)} is no regular expression`);
   pattern.lastIndex = 0;
   const found = pattern.test(text);
   pattern.lastIndex = 0;
   return found;
+}
+
+/** Where something within is undefined: a member that was misspelt, which would assert nothing. */
+function undefinedIn(value, path = "") {
+  if (value === undefined) return path;
+  const members = Array.isArray(value) ? [...value.entries()] : isMapping(value) ? Object.entries(value) : [];
+  for (const [key, one] of members) {
+    const found = undefinedIn(one, path === "" ? `${key}` : `${path}.${key}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** Whether a value is the same when it has been JSON. */
@@ -104,4 +127,4 @@ const isPlain = (value) =>
   ["string", "boolean"].includes(typeof value) ||
   (typeof value === "number" && Number.isFinite(value)) ||
   (Array.isArray(value) && value.every(isPlain)) ||
-  (isObject(value) && Object.getPrototypeOf(value) === Object.prototype && Object.values(value).every((one) => one === undefined || isPlain(one)));
+  (isMapping(value) && Object.values(value).every(isPlain));
