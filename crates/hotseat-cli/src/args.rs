@@ -43,6 +43,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Go on with a run that was broken off.
     Resume(ResumeArgs),
+    /// Decide the conversations of a run again by what its suites assert now; nobody is contacted.
+    Recheck(RecheckArgs),
     /// Join runs of parts of the same cases (--shard) into one.
     Merge(MergeArgs),
 }
@@ -299,6 +301,31 @@ pub struct ResumeArgs {
     #[arg(long, value_name = "N", value_parser = up_to_10000)]
     pub parallel: Option<usize>,
     /// Write a report of the whole run, beside those that it was begun with. Can be given several times.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Vec<PathBuf>,
+    /// Show every conversation whole, also where nothing failed.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Print events as JSON lines and nothing else.
+    #[arg(long, conflicts_with = "verbose")]
+    pub json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Exit codes: as `hotseat test`; a case of which no conversation is kept has failed")]
+pub struct RecheckArgs {
+    /// The run: its id, the beginning of it, or `last`.
+    #[arg(value_name = "RUN", default_value = "last")]
+    pub run: String,
+    /// The suites by which it is decided. Default: those of the run, as they stand now.
+    #[arg(value_name = "SUITE")]
+    pub suites: Vec<String>,
+    #[command(flatten)]
+    pub at: StoreArgs,
+    /// Ask judges what they were not asked in the run. Without it such a check is not decided.
+    #[arg(long)]
+    pub judge: bool,
+    /// Write a report; the ending names its format. Can be given several times.
     #[arg(short, long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// Show every conversation whole, also where nothing failed.

@@ -11,6 +11,7 @@ mod kept;
 mod keyboard;
 mod list;
 mod merge;
+mod recheck;
 mod resume;
 mod runs;
 mod schema;
@@ -26,6 +27,7 @@ use clap::Parser;
 
 use args::{Args, Command};
 use exit::Exit;
+use test::Task;
 use world::{Voice, World};
 
 /// A conversation is many small allocations, which this allocator does in about half the time.
@@ -49,13 +51,15 @@ fn main() -> ExitCode {
     let events = match &args.command {
         Command::Test(args) => args.json,
         Command::Resume(args) => args.json,
+        Command::Recheck(args) => args.json,
         _ => false,
     };
     let voice = if events { Voice::Events } else { Voice::Words };
     let world = World::read(args.color, voice);
     let exit = match args.command {
-        Command::Test(args) => test::run(*args, None, &world),
+        Command::Test(args) => test::run(*args, Task::New, &world),
         Command::Merge(args) => merge::run(args, &world),
+        Command::Recheck(args) => recheck::run(args, world),
         Command::Resume(args) => resume::run(args, world),
         Command::List(args) => list::run(args, &world),
         Command::Init(args) => init::run(&args, &world),

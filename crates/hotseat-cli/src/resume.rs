@@ -9,13 +9,13 @@ use hotseat::store::{Origin, RunHead, State, Store};
 use crate::args::{Args, Command, ResumeArgs, TestArgs};
 use crate::exit::Exit;
 use crate::kept::{self, refuse};
-use crate::test::{self, Resumed};
+use crate::test::{self, Resumed, Task};
 use crate::world::World;
 
 /// Goes on with a run.
 pub fn run(args: ResumeArgs, mut world: World) -> Exit {
     match prepare(args, &mut world) {
-        Ok((test, resumed)) => test::run(test, Some(resumed), &world),
+        Ok((test, resumed)) => test::run(test, Task::Resume(resumed), &world),
         Err(exit) => exit,
     }
 }
@@ -26,21 +26,32 @@ fn prepare(args: ResumeArgs, world: &mut World) -> Result<(TestArgs, Resumed), E
     let store = Store::open(&path).map_err(|error| refuse(&error, world))?;
     let head = store.find(&args.run).map_err(|error| refuse(&error, world))?;
     can_go_on(&head).map_err(|mistake| world.refuse([mistake]))?;
-    let command = ["hotseat".to_string()].into_iter().chain(head.about.command.iter().cloned());
-    let mut test = match Args::try_parse_from(command) {
-        Ok(Args { command: Command::Test(test), .. }) => *test,
-        Ok(_) | Err(_) => {
-            let message =
-                format!("run {} was begun by another version, in words that are not known", head.short());
-            return Err(world.refuse([Diagnostic::new(message)]));
-        }
-    };
+    let mut test = begun_with(&head).map_err(|wrong| world.refuse([wrong]))?;
     let outputs = args.output.iter().map(|path| world.folder.join(path));
     test.output.extend(outputs);
     test.parallel = args.parallel.or(test.parallel);
     (test.verbose, test.json) = (args.verbose, args.json);
     world.folder.clone_from(&head.about.folder);
     Ok((test, Resumed { path, store, head }))
+}
+
+/// The arguments with which a run was begun.
+///
+/// # Errors
+/// When they are none that this version knows.
+pub fn begun_with(head: &RunHead) -> Result<TestArgs, Diagnostic> {
+    // Runs that were joined were begun with many.
+    let own: &[String] =
+        if head.about.command.is_empty() { &["test".to_string()] } else { &head.about.command };
+    let command = ["hotseat".to_string()].into_iter().chain(own.iter().cloned());
+    match Args::try_parse_from(command) {
+        Ok(Args { command: Command::Test(test), .. }) => Ok(*test),
+        Ok(_) | Err(_) => {
+            let message =
+                format!("run {} was begun by another version, in words that are not known", head.short());
+            Err(Diagnostic::new(message))
+        }
+    }
 }
 
 fn can_go_on(head: &RunHead) -> Result<(), Diagnostic> {

@@ -59,6 +59,8 @@ pub enum FailureKind {
     Inconclusive,
     /// What was spent is not known, and a check is about it.
     UsageError,
+    /// The case is to be decided again, and no conversation is kept that is one of it.
+    NotKept,
     /// The run was cancelled before the case ended.
     Cancelled,
 }
@@ -82,6 +84,7 @@ impl FailureKind {
             FailureKind::ScriptError => "script_error",
             FailureKind::Inconclusive => "inconclusive",
             FailureKind::UsageError => "usage_error",
+            FailureKind::NotKept => "not_kept",
             FailureKind::Cancelled => "cancelled",
         }
     }
@@ -97,7 +100,7 @@ impl FailureKind {
             | FailureKind::Timeout => Fault::Agent,
             FailureKind::SimulatorError => Fault::Simulator,
             FailureKind::JudgeError => Fault::Judge,
-            FailureKind::Unreachable | FailureKind::Cancelled => Fault::Infrastructure,
+            FailureKind::Unreachable | FailureKind::NotKept | FailureKind::Cancelled => Fault::Infrastructure,
             FailureKind::HookError
             | FailureKind::Inconclusive
             | FailureKind::NoInput
@@ -118,7 +121,7 @@ pub enum Fault {
     Simulator,
     /// A judge.
     Judge,
-    /// The network, the machine, the person who pressed Ctrl-C.
+    /// The network, the machine, the store, the person who pressed Ctrl-C.
     Infrastructure,
     /// The test or its hooks.
     Test,

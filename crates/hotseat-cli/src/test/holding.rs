@@ -29,6 +29,11 @@ pub async fn hold_all(
     rest: Rest<'_>,
 ) -> Result<Summary, Vec<Diagnostic>> {
     let Rest { options, earlier, writer } = rest;
+    if outside.recheck.is_some() {
+        // Nobody is contacted: no agent is started, and no hook runs.
+        let mut report = |event: RunEvent| telling.report(event);
+        return execute(plan, outside, options, control, &mut Vec::new(), None, &mut report).await;
+    }
     let (started_at, clock) = (wall_millis(), std::time::Instant::now());
     // Nothing ran; the reports say so and are whole.
     let nothing_ran = |interrupted: bool| {

@@ -43,20 +43,16 @@ pub fn last_failed(
     Ok(failed.into_iter().map(|(suite, id)| (project.suite_name(&suite), id)).collect())
 }
 
-/// Prepares to keep the run. That it cannot be kept is a warning and nothing more.
-pub fn begin(
+/// What is kept of the run as a whole.
+pub fn about(
     args: &TestArgs,
     project: &Project,
     plan: &Plan,
     setting: &Arc<Setting>,
     world: &World,
-    warnings: &mut Vec<String>,
-) -> Option<Keeping> {
-    if !wanted(args, project) {
-        return None;
-    }
+) -> About {
     let redactor = project.redactor();
-    let about = About {
+    About {
         setting: setting.clone(),
         total: plan.selected,
         parallel: setting.choices.options.parallel,
@@ -68,7 +64,19 @@ pub fn begin(
         origin: Origin::Held,
         shard: args.shard,
         of_all: plan.of_all,
-    };
+    }
+}
+
+/// Prepares to keep the run. That it cannot be kept is a warning and nothing more.
+pub fn begin(
+    args: &TestArgs,
+    project: &Project,
+    about: About,
+    warnings: &mut Vec<String>,
+) -> Option<Keeping> {
+    if !wanted(args, project) {
+        return None;
+    }
     let keeping = Keeping::new(&store_of(&project.root), about, limits(&project.store));
     keeping.map_err(|error| warnings.push(format!("this run is not kept: {error}"))).ok()
 }

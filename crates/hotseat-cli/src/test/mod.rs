@@ -4,6 +4,7 @@ mod choices;
 mod holding;
 mod keeping;
 mod outputs;
+mod rechecking;
 mod reporters;
 mod telling;
 
@@ -27,6 +28,7 @@ use crate::input::Input;
 use crate::kept::refuse;
 use crate::list::{Few, open, read};
 use crate::world::World;
+use rechecking::Rechecking;
 use telling::Telling;
 
 /// A run that was broken off, and where it is kept.
@@ -36,11 +38,29 @@ pub struct Resumed {
     pub head: RunHead,
 }
 
-/// Runs the cases that are selected, or what of them is left of a run that was broken off.
-pub fn run(args: TestArgs, resumed: Option<Resumed>, world: &World) -> Exit {
+/// A run whose conversations are to be decided again.
+pub struct Rechecked {
+    pub store: Store,
+    pub head: RunHead,
+    /// Whether judges are asked what they were not asked in it.
+    pub judge: bool,
+}
+
+/// What is to be done with the cases that are selected.
+pub enum Task {
+    /// They are run.
+    New,
+    /// What of them is left of a run is run.
+    Resume(Resumed),
+    /// They are decided by the conversations of a run.
+    Recheck(Rechecked),
+}
+
+/// Runs the cases that are selected, or what of them is left of a run that was broken off; or decides them again.
+pub fn run(args: TestArgs, task: Task, world: &World) -> Exit {
     let json = args.json;
     let mut events = None;
-    let exit = carry_out(args, resumed, world, &mut events);
+    let exit = carry_out(args, task, world, &mut events);
     if !json {
         return exit;
     }
@@ -56,7 +76,8 @@ pub fn run(args: TestArgs, resumed: Option<Resumed>, world: &World) -> Exit {
 
 /// Whether arguments that could not be read ask for events.
 pub fn wants_events(mut arguments: impl Iterator<Item = OsString>) -> bool {
-    arguments.nth(1).is_some_and(|command| command == "test") && arguments.any(|word| word == "--json")
+    arguments.nth(1).is_some_and(|command| command == "test" || command == "recheck")
+        && arguments.any(|word| word == "--json")
 }
 
 /// Says as events that the arguments are wrong.
@@ -68,13 +89,8 @@ pub fn misused(words: &str) {
 }
 
 /// Does what the arguments say. Events, where they are asked for, still lack their end.
-fn carry_out(
-    args: TestArgs,
-    resumed: Option<Resumed>,
-    world: &World,
-    events: &mut Option<Events<io::Stdout>>,
-) -> Exit {
-    match try_to(args, resumed, world, events) {
+fn carry_out(args: TestArgs, task: Task, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
+    match try_to(args, task, world, events) {
         Ok(exit) | Err(exit) => exit,
     }
 }
@@ -82,13 +98,21 @@ fn carry_out(
 /// The same. What keeps the run from beginning has been said when this fails.
 fn try_to(
     mut args: TestArgs,
-    resumed: Option<Resumed>,
+    task: Task,
     world: &World,
     events: &mut Option<Events<io::Stdout>>,
 ) -> Result<Exit, Exit> {
+    let (resumed, rechecked) = match task {
+        Task::New => (None, None),
+        Task::Resume(resumed) => (Some(resumed), None),
+        Task::Recheck(rechecked) => (None, Some(rechecked)),
+    };
     let calling = choices::calling(&args.call, world).map_err(|wrong| world.refuse(wrong))?;
     let input = args.input.as_deref().map(|written| Input::read(written, &world.folder));
     let input = input.transpose().map_err(|wrong| world.refuse([wrong]))?;
+    if let Some(rechecked) = &rechecked {
+        rechecking::is_written(&rechecked.head, input.as_ref()).map_err(|wrong| world.refuse([wrong]))?;
+    }
     if let Some(Input::File(path)) = &input {
         args.select.paths.push(path.clone());
     }
@@ -102,12 +126,21 @@ fn try_to(
         world.complain(wrong);
         Exit::Broken
     })?;
-    let among =
-        args.last_failed.then(|| keeping::last_failed(&project, resumed.as_ref(), world)).transpose()?;
+    let rechecking = rechecked.map(|rechecked| Rechecking::begin(rechecked, &project, world)).transpose()?;
+    let among = match &rechecking {
+        Some(rechecking) => args.last_failed.then(|| rechecking.cases()),
+        None => {
+            args.last_failed.then(|| keeping::last_failed(&project, resumed.as_ref(), world)).transpose()?
+        }
+    };
     let few = Few { among, shard: args.shard };
     let mut plan = read(&args.select, given.flatten(), few, &project, world)?;
     if let Some(resumed) = &resumed {
         keeping::has_changed(resumed, &plan, input.as_ref()).map_err(|wrong| world.refuse([wrong]))?;
+    }
+    if let Some(rechecking) = &rechecking {
+        let gone = rechecking.gone(&plan, args.select.paths.is_empty(), &project, world)?;
+        plan.notes.extend(gone);
     }
     let hooks = args.before.iter().chain(&args.after);
     let wrong: Vec<Diagnostic> = hooks.filter_map(|name| project.wrong_hook(name, &plan.whose())).collect();
@@ -132,12 +165,18 @@ fn try_to(
         }
         (None, None) => Keep::Nothing,
     };
-    let outside = Outside::new(project.clone(), plan.reached(), http.clone(), args.timeout, keep);
+    // Who is not contacted need not be known.
+    let reached = plan.reached().filter(|_| rechecking.is_none());
+    let outside = Outside::new(project.clone(), reached, http.clone(), args.timeout, keep);
     let mut outside = outside.map_err(|wrong| world.refuse(wrong))?;
     outside.overrides = choices::overrides(&args, input.as_ref());
     outside.person = choices::person(&args, world);
+    outside.recheck = rechecking.as_ref().map(Rechecking::conversations);
     let outside = Arc::new(outside);
-    let mut options = choices::options(&args, &project, &plan).map_err(|wrong| world.refuse([wrong]))?;
+    let mut options = match &rechecking {
+        Some(rechecking) => rechecking.options(&project),
+        None => choices::options(&args, &project, &plan).map_err(|wrong| world.refuse([wrong]))?,
+    };
     if let Some(note) = choices::put_aside(&plan, options) {
         plan.notes.push(note);
     }
@@ -166,7 +205,11 @@ fn try_to(
         connector: args.call.connector.clone(),
         outputs: files.iter().map(|file| file.shown.clone()).collect(),
     };
-    let setting = Arc::new(Setting::new(&plan, &outside, choices));
+    let setting = Setting::new(&plan, &outside, choices);
+    let setting = Arc::new(match &rechecking {
+        Some(rechecking) => rechecking.setting(setting),
+        None => setting,
+    });
     let look = reporters::Looks {
         is_message: matches!(input, Some(Input::Message(_))),
         somebody_types: choices::asks_person(&args, &plan),
@@ -174,7 +217,13 @@ fn try_to(
     let reporters = reporters::open(&args, world, &project, look, files, &setting);
     let (mut reporters, writer) = reporters.map_err(|error| broken(error.to_string()))?;
     let keeping = match &resumed {
-        None => keeping::begin(&args, &project, &plan, &setting, world, &mut reporters.warnings),
+        None => {
+            let about = match &rechecking {
+                Some(rechecking) => rechecking.about(&project, &plan, &setting),
+                None => keeping::about(&args, &project, &plan, &setting, world),
+            };
+            keeping::begin(&args, &project, about, &mut reporters.warnings)
+        }
         // What would not be kept is not begun.
         Some(resumed) => Some(keeping::resume(resumed, &project).map_err(|error| refuse(&error, world))?),
     };
@@ -203,7 +252,8 @@ fn try_to(
         reporters.logs.iter().for_each(|line| world.say(&format!("console: {line}")));
     }
     reporters.warnings.iter().for_each(|words| world.say(&format!("warning: {words}")));
-    if let (Ok(Summary { interrupted: true, .. }), Some(id), false) = (&ended, &reporters.kept, args.json) {
+    let can_go_on = !args.json && rechecking.is_none();
+    if let (Ok(Summary { interrupted: true, .. }), Some(id), true) = (&ended, &reporters.kept, can_go_on) {
         world.say(&format!("note: `hotseat resume {}` runs what is left", id.get(..8).unwrap_or(id)));
     }
     let not_written = reporters.errors;

@@ -98,7 +98,8 @@ pub(super) fn apply(
                     entry.user_text.clone_from(content);
                     entry.transcript.push(ModelMessage::user(content));
                     let content = content.clone();
-                    out.event(UserMessage { turn_id, message_id, content, attachments: Vec::new() });
+                    let (attachments, options) = (Vec::new(), None);
+                    out.event(UserMessage { turn_id, message_id, content, attachments, options });
                     None
                 }
                 Role::Agent => {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Origin;
 use super::members::members;
 use crate::Offset;
@@ -17,6 +19,9 @@ members! {
             /// What was attached, as it is called.
             #[serde(default, skip_serializing_if = "Vec::is_empty")]
             attachments: Vec<String>,
+            /// What the agent was told beside it.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            options: Option<Value>,
         }
         /// `message.assistant`
         AssistantMessage {

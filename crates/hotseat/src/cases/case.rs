@@ -26,8 +26,7 @@ use super::topics::{Topics, graph, topics};
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
 use crate::session::{
-    Body, ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Redactor, Role, Signs, media,
-    merged,
+    Body, ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Role, Signs, media, merged,
 };
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
@@ -402,7 +401,7 @@ impl Document {
     fn node(&self) -> Node {
         let mut node = (self.parse)(&self.source).expect("the same text was parsed before");
         if let Some(scenario) = &self.scenario {
-            scenario.fill(&mut node, &self.source, &Redactor::default(), &mut Diagnostics::new());
+            scenario.fill_in(&mut node, &self.source);
         }
         node
     }

@@ -291,6 +291,11 @@ impl Scenario {
         fill_texts(whole, &Kind::Shape(&CASE), &fill, source, mistakes);
     }
 
+    /// The same, of a document that was found to be right before.
+    pub fn fill_in(&self, whole: &mut Node, source: &Arc<Source>) {
+        self.fill(whole, source, &Redactor::default(), &mut Diagnostics::new());
+    }
+
     /// The same as it may be shown.
     pub(super) fn shown(self: &Arc<Self>, redactor: &Redactor) -> Arc<Scenario> {
         let data = redactor.json(self.data.clone());

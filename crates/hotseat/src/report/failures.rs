@@ -120,6 +120,10 @@ impl Failures {
             FailureKind::UsageError => {
                 "have the agent report its usage, and give its model's connector a `price`; or drop the budget".to_string()
             }
+            FailureKind::NotKept => match &run {
+                Some(run) => format!("hold it anew: `{run}`"),
+                None => "hold it anew with `hotseat test`".to_string(),
+            },
             FailureKind::Cancelled => match &run {
                 Some(run) => format!("run again what was cancelled: `{run}`"),
                 None => "run again what was cancelled".to_string(),

@@ -67,6 +67,9 @@ impl Markdown {
             count(summary.total, "case"),
             duration(summary.duration)
         );
+        if let Some(of) = &self.setting.rechecked {
+            let _ = write!(out, ", a recheck of run {of}");
+        }
         if let Some(spent) = summary.spent.as_deref() {
             let _ = write!(out, ", {} tokens", spent.total_tokens);
             if let Some(cost) = spent.cost {

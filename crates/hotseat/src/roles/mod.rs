@@ -5,6 +5,7 @@
 //! Each question is a conversation of its own, so what a helper said of one case never colours what it says of
 //! another. What it says is read strictly: an answer that makes no sense is the helper's error, never a verdict.
 
+mod answers;
 mod dialogue;
 mod generator;
 mod judge;
@@ -26,6 +27,7 @@ use hotseat_trace::{Failure, FailureKind, Payload, RoleAnswered, TurnStarted, Us
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
+pub use answers::Answers;
 pub use dialogue::Dialogue;
 pub use generator::GeneratorQuestion;
 pub use judge::{
@@ -60,6 +62,8 @@ enum Who {
     Model(Arc<dyn Model>, Arc<AtomicU32>),
     /// As a function of a script.
     Script(Callable),
+    /// Not at all: only what it said before counts. Whether it is a model.
+    Nobody { is_model: bool },
 }
 
 /// Opens a conversation with an agent.
@@ -153,6 +157,13 @@ impl Role {
         Role { who: Who::Script(function), shown: shown.to_string().into(), patience, idle: patience }
     }
 
+    /// A helper that is not asked: what it has not said before, it does not say.
+    pub fn nobody(shown: &Reference) -> Role {
+        let is_model = matches!(shown, Reference::Connector(_));
+        let (patience, idle) = (Duration::ZERO, Duration::ZERO);
+        Role { who: Who::Nobody { is_model }, shown: shown.to_string().into(), patience, idle }
+    }
+
     /// As it is shown to people.
     pub fn shown(&self) -> &Arc<str> {
         &self.shown
@@ -174,7 +185,7 @@ impl Role {
 
     /// Whether it is a model that is told of its part by a prompt of ours, and not an agent that knows its part.
     fn is_model(&self) -> bool {
-        matches!(self.who, Who::Model(..))
+        matches!(self.who, Who::Model(..) | Who::Nobody { is_model: true })
     }
 
     /// Asks it.
@@ -196,6 +207,7 @@ impl Role {
                 ask_model(&**model, number, question, deadline).await
             }
             Who::Script(function) => ask_script(function, question, deadline).await,
+            Who::Nobody { .. } => Err((Unanswered::Failed(answers::NOT_ASKED.to_string()), Again::Never)),
         };
         match answer {
             Ok(said) => Ok(Said { took: begun.elapsed(), ..said }),
@@ -283,6 +295,7 @@ pub async fn one_turn(
         message_id: message_id.clone(),
         content: said.text.to_string(),
         attachments: Vec::new(),
+        options: None,
     });
     let input = Input {
         turn_id,
@@ -401,6 +414,27 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    /// An exchange that was kept.
+    fn before(role: &'static str, kept: &RoleAnswered) -> Exchange {
+        let number = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok());
+        Exchange {
+            role,
+            agent: kept.agent.clone(),
+            question: kept.question.clone(),
+            said: Said {
+                text: kept.answer.clone(),
+                took: Duration::from_micros(kept.duration_us),
+                model: kept.model.as_deref().map(str::to_string),
+                usage: kept.usage.clone(),
+                is_cut: false,
+                logs: kept.logs.clone(),
+            },
+            finding: kept.finding.clone(),
+            error: kept.error.clone(),
+            asked: number(kept.vote).zip(number(kept.attempt)),
+        }
+    }
+
     /// The same exchange, of which it turned out that it is of no use.
     #[must_use]
     pub fn wrong(self, words: String) -> Exchange {

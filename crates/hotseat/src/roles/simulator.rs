@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hotseat_model::ResponseFormat;
+use hotseat_trace::RoleAnswered;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{Dialogue, Exchange, Question, Role, Said, Unanswered, beginning, options};
 use crate::checks::{json_in, whole_json};
+use crate::session::Redactor;
 
 const PROMPT: &str = include_str!("prompts/simulator.v1.md");
 /// For a user with a goal, who goes on until there is nothing more to say.
@@ -108,6 +110,28 @@ impl Role {
 }
 
 impl SimulatorQuestion<'_> {
+    /// What it is told now, and was not told when it was asked before; by its key. Which checkpoints there are is no
+    /// matter of what was said.
+    pub fn differs(&self, before: &RoleAnswered, redactor: &Redactor) -> Option<String> {
+        let (now, before) = (redactor.json(self.told().0), redactor.json(before.question.clone()));
+        let (Value::Object(now), Value::Object(before)) = (now, before) else { return None };
+        let keys = now.keys().chain(before.keys()).filter(|key| !key.starts_with("checkpoints_"));
+        keys.into_iter().find(|key| now.get(*key) != before.get(*key)).cloned()
+    }
+
+    /// The answer that it gave before, read once more.
+    pub fn answered_before(&self, before: &RoleAnswered) -> (Result<UserAnswer, String>, Exchange) {
+        let read = match (&before.finding, &before.error) {
+            (None, Some(words)) => Err(words.clone()),
+            (None, None) | (Some(_), _) => self.read(&before.answer, false),
+        };
+        let exchange = Exchange::before("simulator", before);
+        match read {
+            Ok((next, finding)) => (Ok(next), Exchange { finding: Some(finding), error: None, ..exchange }),
+            Err(words) => (Err(words.clone()), Exchange { finding: None, error: Some(words), ..exchange }),
+        }
+    }
+
     /// What a model is told about its part.
     fn prompt(&self) -> Cow<'static, str> {
         match (self.prompt, self.told) {

@@ -1,17 +1,19 @@
 //! One attempt at one case: hooks, then the conversation, then the verdict.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{Conversation, Failure, FailureKind, Millis, Record, Verdict};
+use serde_json::Value;
 
 use super::hooks::Before;
 use super::outside::{Keep, Outside, on_behalf_of};
 use super::partners::{Naming, partners};
 use super::plan::Selected;
+use super::recheck;
 use super::told::{Finding, ReachedFacts, Told};
-use crate::adapters::AgentSession;
 use crate::cases::{Case, Variables};
 use crate::config::BoundTarget;
 use crate::session::{Held, Partners, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis};
@@ -44,10 +46,19 @@ pub struct Attempt {
     pub started_at: Millis,
     /// How long it took, hooks included.
     pub duration: Duration,
+    /// What hooks gave, without secrets.
+    pub given: BTreeMap<String, Value>,
+    /// Whether times of its conversation are not known: it was served from a recording without them.
+    pub timeless: bool,
+    /// What the agent has left that helps to understand a failure, without secrets.
+    pub last_words: Option<String>,
 }
 
 /// Makes an attempt; `number` says which one, from 1.
 pub async fn attempt(selected: Selected, number: usize, outside: &Arc<Outside>) -> Attempt {
+    if let Some(kept) = &outside.recheck {
+        return recheck::attempt(selected, number, outside, kept).await;
+    }
     let started = tokio::time::Instant::now();
     let mut attempt = Attempt::not_made(selected.told.clone(), number, Verdict::passed());
     if let Some(reason) = &selected.case.skip {
@@ -72,7 +83,7 @@ pub async fn attempt(selected: Selected, number: usize, outside: &Arc<Outside>) 
 async fn hold_case(attempt: &mut Attempt, selected: &Selected, before: &Before, outside: &Arc<Outside>) {
     match prepare(selected, before, outside).await {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
-        Ok(Prepared { case, target, redactor, timeouts, partners }) => {
+        Ok(Prepared { case, target, redactor, timeouts, partners, given }) => {
             let suite = outside.project.suite_name(&selected.suite.path);
             let target = target.for_case(&case.target).for_attempt(attempt.number);
             let target = target.named(suite, &selected.case.id);
@@ -81,26 +92,14 @@ async fn hold_case(attempt: &mut Attempt, selected: &Selected, before: &Before, 
             let mut agent = target.target.open(&outside.means);
             let prices = outside.prices.speaking_with(speaks);
             let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing).with_prices(prices);
-            let mut held = hold(&case, &mut *agent, script, timeouts, partners, recorder).await;
+            let held = hold(&case, &mut *agent, script, timeouts, partners, recorder).await;
             agent.close().await;
-            add_last_words(&mut held, &*agent, &redactor);
-            attempt.verdict = held.verdict;
-            attempt.checks = held.checks.into_iter().map(Finding::of).collect();
-            attempt.checkpoints = held.checkpoints.into_iter().map(ReachedFacts::of).collect();
-            attempt.limit = held.limit;
-            attempt.logs.extend(held.logs);
-            attempt.conversation = held.conversation;
-            attempt.events = held.events;
+            attempt.take(held);
+            attempt.given = given;
+            attempt.last_words = agent.last_words().map(|words| redactor.text(&words).into_owned());
+            attempt.add_last_words();
         }
     }
-}
-
-/// What an agent has left helps to understand why its conversation failed, however it failed.
-fn add_last_words(held: &mut Held, agent: &dyn AgentSession, redactor: &Redactor) {
-    let Some(failure) = &mut held.verdict.failure else { return };
-    let Some(words) = agent.last_words() else { return };
-    let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
-    failure.detail = Some(detail + &redactor.text(&words));
 }
 
 impl Attempt {
@@ -119,7 +118,32 @@ impl Attempt {
             logs: Vec::new(),
             started_at: wall_millis(),
             duration: Duration::ZERO,
+            given: BTreeMap::new(),
+            timeless: false,
+            last_words: None,
         }
+    }
+
+    /// What an agent has left helps to understand why its conversation failed, however it failed. It is said once.
+    pub(super) fn add_last_words(&mut self) {
+        let (Some(failure), Some(words)) = (&mut self.verdict.failure, &self.last_words) else { return };
+        if failure.detail.as_ref().is_some_and(|detail| detail.ends_with(words)) {
+            return;
+        }
+        let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
+        failure.detail = Some(detail + words);
+    }
+
+    /// What was held comes to this.
+    pub(super) fn take(&mut self, held: Held) {
+        self.verdict = held.verdict;
+        self.checks = held.checks.into_iter().map(Finding::of).collect();
+        self.checkpoints = held.checkpoints.into_iter().map(ReachedFacts::of).collect();
+        self.limit = held.limit;
+        self.logs.extend(held.logs);
+        self.conversation = held.conversation;
+        self.events = held.events;
+        self.timeless = held.timeless;
     }
 }
 
@@ -140,6 +164,7 @@ struct Prepared {
     redactor: Redactor,
     timeouts: Timeouts,
     partners: Partners,
+    given: BTreeMap<String, Value>,
 }
 
 /// Runs the hooks of a case and fills in their variables.
@@ -168,7 +193,7 @@ async fn prepare(selected: &Selected, before: &Before, outside: &Arc<Outside>) -
         given.extend(new);
     }
     let named = Naming { case, suite: &selected.suite, agent: Some(agent) };
-    let (partners, of_helpers) = partners(outside, named, &given).map_err(undefined)?;
+    let (partners, of_helpers) = partners(outside, named, &given, None).map_err(undefined)?;
     let (target, redactor) = match bound {
         // What hooks give and helpers use may hold secrets too.
         Some((target, _)) if !given.is_empty() || !of_helpers.is_empty() => {
@@ -186,5 +211,6 @@ async fn prepare(selected: &Selected, before: &Before, outside: &Arc<Outside>) -
     let (case, target) = outside.project.address(agent, &case, target).map_err(undefined)?;
     let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.over(case);
-    Ok(Prepared { case, target, redactor, timeouts, partners })
+    let given = given.into_iter().map(|(name, value)| (name, redactor.json(value))).collect();
+    Ok(Prepared { case, target, redactor, timeouts, partners, given })
 }

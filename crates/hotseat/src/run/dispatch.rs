@@ -104,7 +104,9 @@ impl Dispatch {
     pub(super) fn begin(&mut self, selected: Selected) {
         let course = match self.options.repetition(&selected) {
             Repetition::Retried { retries } => Course::Retried(retries),
-            Repetition::Repeated { until, redraws } => Course::Repeated(Series::new(until, redraws)),
+            Repetition::Repeated { until, redraws } => {
+                Course::Repeated(Series::new(until, redraws).of_kept(selected.kept))
+            }
         };
         let index = selected.index;
         self.open.insert(index, Open { selected, course, begun: 0, ended: Vec::new() });
@@ -191,6 +193,8 @@ impl Options {
             (None, runs @ 2..) => Until::Made { runs, least: self.min_pass_rate },
             (None, _) => {
                 let retries = self.retries.or(case.retries).unwrap_or(self.default_retries);
+                // What was not held cannot be tried again.
+                let retries = selected.kept.map_or(retries, |kept| retries.min(kept.saturating_sub(1)));
                 return Repetition::Retried { retries };
             }
         };

@@ -178,6 +178,10 @@ pub async fn execute(
             }
             case = cases.next(), if may_begin => match case {
                 Some(Ok(selected)) => {
+                    let selected = match &outside.recheck {
+                        Some(recheck) => recheck.select(selected, &outside.project),
+                        None => selected,
+                    };
                     report(RunEvent::CaseStarted(selected.told.clone()));
                     dispatch.begin(selected);
                 }

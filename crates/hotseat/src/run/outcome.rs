@@ -50,7 +50,10 @@ pub struct Outcome {
 /// Whether the same test may pass when it is tried again: not where the test is wrong, or the run is over.
 pub(super) fn may_pass_another_time(verdict: &Verdict) -> bool {
     match verdict.failure.as_ref().map(|failure| failure.kind) {
-        None | Some(FailureKind::TestError | FailureKind::UsageError | FailureKind::Cancelled) => false,
+        None
+        | Some(
+            FailureKind::TestError | FailureKind::UsageError | FailureKind::NotKept | FailureKind::Cancelled,
+        ) => false,
         Some(
             FailureKind::Assertion
             | FailureKind::AgentError

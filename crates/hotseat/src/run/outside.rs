@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::recheck::Recheck;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Hook, Interactive, Variables};
 use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
@@ -24,6 +25,8 @@ pub struct Outside {
     pub(super) prices: Prices,
     /// What the command line says of all cases.
     pub overrides: Overrides,
+    /// Where conversations are decided again that are kept: these.
+    pub recheck: Option<Recheck>,
     /// The person who can be asked, where one is there.
     pub person: Option<Arc<dyn Person>>,
     /// What agents are reached with.
@@ -81,6 +84,7 @@ impl Outside {
             case_timeout,
             keep,
             overrides: Overrides::default(),
+            recheck: None,
             person: None,
             means,
             bound: Vec::new(),

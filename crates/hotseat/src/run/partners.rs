@@ -10,7 +10,7 @@ use super::outside::Outside;
 use crate::cases::{Case, Suite};
 use crate::checks::{Reference, Scripted, Whom};
 use crate::config::{Agent, Helper, Part, Project, Wanted, Whose};
-use crate::roles::Role;
+use crate::roles::{Answers, Role};
 use crate::scripts::{Function, Powers};
 use crate::session::{Finds, Partners, TurnScript};
 use hotseat_document::{Diagnostics, Place};
@@ -136,7 +136,8 @@ pub fn helpers(project: &Project, named: Naming<'_>) -> Result<Vec<(Reference, H
     if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
 }
 
-/// The helpers of a case, and the secrets of those that are agents.
+/// The helpers of a case, and the secrets of those that are agents. Where a conversation is decided again, nobody is asked
+/// but judges who did not answer before, and those only where that is wanted.
 ///
 /// # Errors
 /// What is wrong with one of them.
@@ -144,28 +145,41 @@ pub fn partners(
     outside: &Arc<Outside>,
     named: Naming<'_>,
     given: &BTreeMap<String, Value>,
+    answers: Option<Arc<Answers>>,
 ) -> Result<(Partners, Vec<(String, String)>), Diagnostics> {
     let case = named.case;
     let identity = outside.project.calling().identity_before_hooks(case);
     let powers = outside.powers(&[named.whose()], given, &identity);
     let functions = functions(&outside.project, named)?;
-    let functions = functions.into_iter().map(|(name, function)| (name, powers.over(function))).collect();
+    let own = if answers.is_some() { powers.clone().alone() } else { powers.clone() };
+    let functions = functions.into_iter().map(|(name, function)| (name, own.over(function))).collect();
     let mut partners = Partners {
         person: outside.person.clone(),
         functions,
         judging: outside.project.judge.clone(),
+        answers: answers.clone(),
         ..Partners::default()
     };
     if case.body.is_some() {
         let (outside, powers) = (outside.clone(), powers.clone());
-        partners.powers = Some(powers.clone());
+        partners.powers = Some(own);
         let (folder, agent) = (named.suite.folder.clone(), named.agent.cloned());
-        partners.finds = Some(Arc::new(Finder { outside, powers, folder, agent, given: given.clone() }));
+        partners.finds = Some(Arc::new(Finder {
+            outside,
+            powers,
+            folder,
+            agent,
+            given: given.clone(),
+            answers: answers.clone(),
+        }));
     }
     let mut secrets = Vec::new();
     for Asked { wanted, whom } in asked(&outside.project, named) {
         let found = outside.project.helper(wanted)?;
-        let role = role(outside, &powers, &found, Some(wanted), given, &mut secrets)?;
+        let role = match &answers {
+            Some(answers) if whom.is_none() || !answers.asks() => Role::nobody(&found.0),
+            _ => role(outside, &powers, &found, Some(wanted), given, &mut secrets)?,
+        };
         match whom {
             None => partners.simulators.push((wanted.reference.cloned(), role)),
             Some(whom) => partners.judges.push((whom, Ok(role))),
@@ -183,6 +197,8 @@ struct Finder {
     agent: Option<Arc<Agent>>,
     /// What hooks have given.
     given: BTreeMap<String, Value>,
+    /// What judges answered before, where a conversation is decided again.
+    answers: Option<Arc<Answers>>,
 }
 
 impl Finds for Finder {
@@ -207,8 +223,10 @@ impl Finder {
     }
 
     fn role(&self, wanted: Wanted<'_>) -> Result<Role, String> {
-        let found = self.outside.project.helper(wanted).and_then(|helper| {
-            role(&self.outside, &self.powers, &helper, Some(wanted), &self.given, &mut Vec::new())
+        let is_silent = self.answers.as_ref().is_some_and(|answers| !answers.asks());
+        let found = self.outside.project.helper(wanted).and_then(|helper| match is_silent {
+            true => Ok(Role::nobody(&helper.0)),
+            false => role(&self.outside, &self.powers, &helper, Some(wanted), &self.given, &mut Vec::new()),
         });
         found.map_err(|wrong| {
             let words = wrong.into_iter().map(|wrong| match wrong.help {

@@ -44,6 +44,8 @@ pub struct Selected {
     pub agent: Option<Arc<Agent>>,
     /// What is told of it.
     pub told: Arc<Told>,
+    /// Where it is decided again: how many attempts at it are kept.
+    pub kept: Option<usize>,
 }
 
 /// The cases of a run.
@@ -260,7 +262,7 @@ impl Plan {
         let number = agent.and_then(|agent| self.agents.iter().position(|known| Arc::ptr_eq(known, agent)));
         let told = Told { index, case: CaseFacts::of(&case), suite: suite.clone(), agent: number };
         let (told, case) = (Arc::new(told), Arc::new(case));
-        Selected { index, case, suite: suite.clone(), agent: agent.cloned(), told }
+        Selected { index, case, suite: suite.clone(), agent: agent.cloned(), told, kept: None }
     }
 
     /// The selected cases, where they were kept.

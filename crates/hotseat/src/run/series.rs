@@ -49,6 +49,8 @@ pub(super) struct Series {
     /// All that have ended, whether they were taken or not.
     ended: Counts,
     test: Option<Sequential>,
+    /// Where they are decided again: how many are kept.
+    kept: Option<usize>,
     /// How many were taken when the test was decided.
     decided_after: Option<usize>,
 }
@@ -93,7 +95,12 @@ impl Series {
             Until::Known(Reliability { rate, confidence, .. }) => Some(Sequential::new(rate, confidence)),
         };
         let (waiting, ended) = (BTreeMap::new(), Counts::default());
-        Series { until, redraws, waiting, taken: 0, ended, test, decided_after: None }
+        Series { until, redraws, waiting, taken: 0, ended, test, kept: None, decided_after: None }
+    }
+
+    /// The same of runs that are kept, where they are: there are no more than these.
+    pub(super) fn of_kept(self, kept: Option<usize>) -> Series {
+        Series { kept, ..self }
     }
 
     /// A run has ended. What is known follows from runs in the order in which they began: those that fail may well be the
@@ -124,7 +131,8 @@ impl Series {
 
     /// Whether another one is to be made when so many have begun.
     pub(super) fn goes_on(&self, begun: usize) -> bool {
-        let more = begun < self.until.most() + self.redrawn();
+        let more =
+            begun < self.until.most() + self.redrawn() && self.kept.is_none_or(|kept| begun < kept.max(1));
         match self.until {
             Until::Made { .. } => more,
             // What is missing would have to be counted as failed, and that is not known.

@@ -36,6 +36,9 @@ pub struct Setting {
     pub environment: Environment,
     /// What was chosen for this run.
     pub choices: Choices,
+    /// The run that held the conversations, where they are decided again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rechecked: Option<Arc<str>>,
 }
 
 /// On whose behalf agents are spoken to.
@@ -101,6 +104,21 @@ impl Setting {
             environment: Environment { user: user.text, team: team.text, locale: locale.text },
             choices,
             agents,
+            rechecked: None,
+        }
+    }
+
+    /// The same of a run that decides conversations again which another one held: with the agents of that.
+    #[must_use]
+    pub fn of_kept(self, of: &str, kept: &Setting) -> Setting {
+        Setting {
+            agents: kept.agents.clone(),
+            simulator: kept.simulator.clone(),
+            case_timeout: kept.case_timeout,
+            turn_timeout: kept.turn_timeout,
+            environment: kept.environment.clone(),
+            rechecked: Some(of.into()),
+            ..self
         }
     }
 

@@ -206,6 +206,16 @@ impl CaseFacts {
         let Written { source, parse } = &self.written;
         parse(source).map_or(Value::Null, |node| node.to_json())
     }
+
+    /// The same with what its scenario says in place of the fields that it names.
+    pub fn filled(&self) -> Value {
+        let Written { source, parse } = &self.written;
+        let Ok(mut node) = parse(source) else { return Value::Null };
+        if let Some(scenario) = &self.scenario {
+            scenario.fill_in(&mut node, source);
+        }
+        node.to_json()
+    }
 }
 
 impl Written {

@@ -41,6 +41,8 @@ pub struct Powers {
     processes: Arc<dyn Processes>,
     /// How many scripts have called each other to get here.
     depth: usize,
+    /// Whether nobody may be contacted.
+    alone: bool,
 }
 
 /// What a call of a function came to.
@@ -87,7 +89,13 @@ impl Powers {
         http: Arc<Http>,
         processes: Arc<dyn Processes>,
     ) -> Powers {
-        Powers { library, places, http, processes, depth: 0 }
+        Powers { library, places, http, processes, depth: 0, alone: false }
+    }
+
+    /// The same powers, but for those that contact somebody: `fetch`, and `Process` of what is no script.
+    #[must_use]
+    pub fn alone(self) -> Powers {
+        Powers { alone: true, ..self }
     }
 
     /// A function with these powers.
@@ -140,6 +148,9 @@ impl Powers {
     /// `Process(name, …)`. What another script says is given back to whoever has called it.
     async fn process(self, name: String, arguments: Vec<Value>, longest: Duration) -> HostResult {
         if !["scripts.", "scripts:"].iter().any(|prefix| name.starts_with(prefix)) {
+            if self.alone {
+                return Err(format!("Process({name}): {NOBODY}"));
+            }
             let value = self.processes.call(name, arguments).await?;
             return Ok(json!({"value": value, "said": []}));
         }
@@ -158,6 +169,9 @@ impl Powers {
         Ok(json!({"value": value, "said": said}))
     }
 }
+
+/// Why nobody is contacted.
+const NOBODY: &str = "a conversation that is decided again contacts nobody";
 
 /// Longer than any script that could wait for it.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -297,9 +311,14 @@ pub(super) fn host(library: &Library, running: Option<&Hands>) -> Host {
         Some(hands) => {
             let (fetching, processing) = (hands.clone(), hands.clone());
             let hidden = hidden.waiting_function("fetch", move |arguments| {
-                let Powers { http, library, .. } = fetching.powers.clone();
+                let Powers { http, library, alone, .. } = fetching.powers.clone();
                 let request = arguments.into_iter().next().unwrap_or_default();
-                answered(fetching.ask(async move { fetch(&request, &library.grants, &http).await }))
+                answered(fetching.ask(async move {
+                    match alone {
+                        true => Err(format!("fetch: {NOBODY}")),
+                        false => fetch(&request, &library.grants, &http).await,
+                    }
+                }))
             });
             let is_patient = hands.is_patient;
             let process = move |arguments| {

@@ -14,16 +14,21 @@ pub struct Clock {
     opened_at: Millis,
     /// How much time has passed that nobody has waited for.
     skipped: Duration,
+    /// Where time stands still: what it is then.
+    stands: Option<(Offset, Millis)>,
 }
 
 impl Clock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        Clock { opened: Instant::now(), opened_at: wall_millis(), skipped: Duration::ZERO }
+        Clock { opened: Instant::now(), opened_at: wall_millis(), skipped: Duration::ZERO, stands: None }
     }
 
     /// What has passed since the start, and the wall time that goes with it.
     pub fn now(&self) -> (Offset, Millis) {
+        if let Some(then) = self.stands {
+            return then;
+        }
         let offset = Offset::from(self.opened.elapsed() + self.skipped);
         (offset, self.opened_at + Millis::try_from(offset.0 / 1000).unwrap_or(Millis::MAX))
     }
@@ -31,6 +36,11 @@ impl Clock {
     /// Lets time pass until `offset` without waiting for it, where that is not over yet.
     pub fn skip_to(&mut self, offset: Offset) {
         self.skipped += offset - self.now().0;
+    }
+
+    /// It is then, and stays so until something else is said: what happened before happens again when it did.
+    pub fn stand_at(&mut self, offset: Offset, wall: Millis) {
+        self.stands = Some((offset, wall));
     }
 
     /// How much time has passed that nobody has waited for.

@@ -86,6 +86,7 @@ impl Session<'_> {
             message_id: "said-1".into(),
             content: asked.map(|message| words(&message.content)).unwrap_or_default(),
             attachments: Vec::new(),
+            options: None,
         });
         other.emit(AssistantMessage {
             turn_id: turn_id.clone(),

@@ -17,7 +17,7 @@ impl Session<'_> {
         for check in checks {
             match vocabulary.fill_in(check) {
                 Err(wrong) => mistakes.push(wrong),
-                Ok(()) if check.is_about_time() && !self.agent.keeps_time() => {
+                Ok(()) if check.is_about_time() && !self.counterpart.keeps_time() => {
                     mistakes.push(without_times(&check.place));
                 }
                 Ok(()) => self.find_judge(check),

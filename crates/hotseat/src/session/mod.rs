@@ -13,6 +13,7 @@ mod filling_in;
 mod hold;
 mod hook;
 mod identity;
+mod kept;
 mod next;
 mod open;
 mod person;
@@ -38,9 +39,10 @@ pub use checkpoints::{Reached, missing};
 pub use clock::{Clock, wall_millis};
 pub use content::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role, media, merged, words};
 pub use elsewhere::SaidElsewhere;
-pub use hold::hold;
+pub use hold::{decide_again, hold};
 pub use hook::{run_command, run_hook};
 pub use identity::Identity;
+pub use kept::{CameTo, HOLD_ANEW, Kept, not_kept};
 pub use next::{Asked, Next, OnMissingInput, Sources};
 pub use open::{Ended, Session, Subject};
 pub use person::{AskedPerson, Person, Typed};
@@ -157,6 +159,8 @@ pub struct Held {
     pub events: Vec<Record>,
     /// From the first input to the end of the last turn.
     pub duration: Duration,
+    /// Whether its times are not known: it was served from a recording without them.
+    pub timeless: bool,
 }
 
 /// Who takes part in a conversation beside the agent.
@@ -178,6 +182,8 @@ pub struct Partners {
     pub finds: Option<Arc<dyn Finds>>,
     /// What of the program itself judges.
     pub program: Option<Arc<dyn Judges>>,
+    /// What judges answered before, where a conversation is decided again.
+    pub answers: Option<Arc<roles::Answers>>,
 }
 
 /// Finds somebody who is asked, while a conversation goes on.
@@ -223,7 +229,10 @@ impl Partners {
     pub fn judge(&self, judging: &Judging) -> Result<roles::Judge, String> {
         let whom = judging.whom();
         match self.judges.iter().find(|(known, _)| *known == whom) {
-            Some((_, Ok(role))) => Ok(roles::Judge::new(role.clone(), &judging.over(&self.judging))),
+            Some((_, Ok(role))) => {
+                let judge = roles::Judge::new(role.clone(), &judging.over(&self.judging));
+                Ok(judge.remembering(self.answers.clone()))
+            }
             Some((_, Err(words))) => Err(words.clone()),
             None => Err("there is no judge to ask".to_string()),
         }

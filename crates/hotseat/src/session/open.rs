@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::checkpoints::{self, Reached};
 use super::deciding::{Deciding, Looked, failure_of};
 use super::filling_in::{mistaken, without_times};
+use super::kept::{Counterpart, Kept};
 use super::topics::Followed;
 use super::turn::{Given, GivenUp, judge_end, say};
 use super::{Checked, Held, Judges, Partners, Recorder, Timeouts, TurnScript, media};
@@ -57,7 +58,7 @@ pub enum Subject {
 /// goes on after failures; a soft one is only recorded.
 pub struct Session<'a> {
     pub(super) case: &'a Case,
-    pub(super) agent: &'a mut dyn AgentSession,
+    pub(super) counterpart: Counterpart<'a>,
     pub(super) deciding: Deciding<'a>,
     timeouts: Timeouts,
     script: TurnScript,
@@ -100,8 +101,13 @@ fn can_be_told(case: &Case, agent: &mut dyn AgentSession) -> Result<(), Failure>
         return cannot("`options`");
     }
     agent.remember(&case.opening.messages)?;
+    times_are_known(agent.keeps_time(), case)
+}
+
+/// Whether what is asserted of times can be judged.
+fn times_are_known(known: bool, case: &Case) -> Result<(), Failure> {
     match case.every_check().find(|check| check.is_about_time()) {
-        Some(check) if !agent.keeps_time() => Err(mistaken(without_times(&check.place).into())),
+        Some(check) if !known => Err(mistaken(without_times(&check.place).into())),
         _ => Ok(()),
     }
 }
@@ -118,10 +124,39 @@ impl<'a> Session<'a> {
         recorder: Recorder,
     ) -> Session<'a> {
         let told = can_be_told(case, agent);
+        Session::with(case, Counterpart::Agent(agent), told, script, timeouts, partners, recorder)
+    }
+
+    /// Opens a session that decides a conversation again that was held before: nobody is spoken to.
+    pub fn again(
+        case: &'a Case,
+        kept: &'a mut Kept,
+        script: TurnScript,
+        timeouts: Timeouts,
+        partners: Partners,
+        mut recorder: Recorder,
+    ) -> Session<'a> {
+        if let Some((offset, wall)) = kept.began() {
+            recorder.stand_at(offset, wall);
+        }
+        let counterpart = Counterpart::Kept(kept);
+        let told = times_are_known(counterpart.keeps_time(), case);
+        Session::with(case, counterpart, told, script, timeouts, partners, recorder)
+    }
+
+    fn with(
+        case: &'a Case,
+        counterpart: Counterpart<'a>,
+        told: Result<(), Failure>,
+        script: TurnScript,
+        timeouts: Timeouts,
+        partners: Partners,
+        recorder: Recorder,
+    ) -> Session<'a> {
         let mut session = Session {
             case,
-            deciding: Deciding { case, session_id: agent.conversation_id(), partners },
-            agent,
+            deciding: Deciding { case, session_id: counterpart.conversation_id(), partners },
+            counterpart,
             timeouts,
             script,
             recorder,
@@ -154,7 +189,7 @@ impl<'a> Session<'a> {
 
     /// What the agent can be told beside the words of the user.
     pub fn carries(&self) -> Carries {
-        self.agent.carries()
+        self.counterpart.carries()
     }
 
     /// When the case is given up, and the limit on its time; none where there is no such limit.
@@ -310,9 +345,21 @@ impl<'a> Session<'a> {
         let place = self.turns().len();
         self.script.begin_turn(&given.turn.resume);
         let (deadline, cause) = self.deadline(&given.turn);
-        let limits = Limits { deadline, idle: self.timeouts.idle };
-        let said = say(place, &mut given, self.agent, &mut self.script, limits, &mut self.recorder).await;
-        self.limit = cause.limit().filter(|_| matches!(said, Err(TurnError::Deadline)));
+        let (script, recorder) = (&mut self.script, &mut self.recorder);
+        let (said, cause) = match &mut self.counterpart {
+            Counterpart::Agent(agent) => {
+                let limits = Limits { deadline, idle: self.timeouts.idle };
+                let said = say(place, &mut given, *agent, script, limits, recorder).await;
+                self.limit = cause.limit().filter(|_| matches!(said, Err(TurnError::Deadline)));
+                (said, cause)
+            }
+            Counterpart::Kept(kept) => {
+                let said = kept.say(place, &given, self.case, script, recorder);
+                let gave_up = |error: &TurnError| matches!(error, TurnError::Failed(failure) if failure.kind == FailureKind::Timeout);
+                self.limit = kept.limit().filter(|_| said.as_ref().is_err_and(gave_up));
+                (said, GivenUp::Check)
+            }
+        };
         let ended = judge_end(&given.turn, said, cause, &self.script);
 
         // A turn that was given up because of a check is still judged, and fails by it.
@@ -396,6 +443,7 @@ impl<'a> Session<'a> {
             conversation: Conversation::default(),
             events: Vec::new(),
             duration: Duration::ZERO,
+            timeless: !self.counterpart.keeps_time(),
         };
         held.redact(&self.recorder);
         (held.conversation, held.events) = self.recorder.finish();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotseat_trace::{Conversation, Event, Execution, Offset, Payload, Record, TurnSpent};
+use hotseat_trace::{Conversation, Event, Execution, Millis, Offset, Payload, Record, TurnSpent};
 
 use super::clock::Clock;
 use super::redact::Redactor;
@@ -52,6 +52,11 @@ impl Recorder {
         self.clock.skip_to(offset);
     }
 
+    /// It is then, and stays so until something is added that happened later.
+    pub fn stand_at(&mut self, offset: Offset, wall: Millis) {
+        self.clock.stand_at(offset, wall);
+    }
+
     /// How much time has passed that nobody has waited for.
     pub fn skipped(&self) -> Duration {
         self.clock.skipped()
@@ -77,6 +82,17 @@ impl Recorder {
         self.meter.see(&payload);
         let event = self.event(payload);
         self.keep(event, Some(execution));
+    }
+
+    /// Adds an event that happened before, as it was and when it was. What was spent is among such events.
+    pub fn emit_again(&mut self, record: Record) {
+        let Record { event, execution } = record;
+        self.clock.stand_at(event.offset, event.timestamp);
+        let event = self.event(event.payload);
+        if execution.is_none() {
+            self.conversation.apply(&event);
+        }
+        self.keep(event, execution);
     }
 
     fn add(&mut self, payload: Payload) {

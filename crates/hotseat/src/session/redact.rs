@@ -49,6 +49,12 @@ impl Redactor {
         Redactor { found: automaton.ok().map(|automaton| Arc::new(Found { automaton, marks })) }
     }
 
+    /// Whether it takes out a secret of this name.
+    pub fn knows(&self, name: &str) -> bool {
+        let mark = format!("[redacted:{name}]");
+        self.found.as_ref().is_some_and(|found| found.marks.contains(&mark))
+    }
+
     /// A text without secrets.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.found {

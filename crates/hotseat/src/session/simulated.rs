@@ -113,6 +113,9 @@ impl Session<'_> {
     /// # Errors
     /// Why nobody does, in words.
     fn find_simulator(&mut self, brief: Option<&Brief>) -> Result<(), String> {
+        if self.counterpart.kept().is_some() {
+            return Ok(());
+        }
         let Some(finds) = self.deciding.partners.finds.clone() else { return Ok(()) };
         let reference = self.who_simulates(brief).cloned();
         let simulators = &mut self.deciding.partners.simulators;
@@ -231,10 +234,6 @@ impl Session<'_> {
         brief: Option<&Brief>,
     ) -> Result<(Result<UserAnswer, String>, Exchange), Failure> {
         let simulator = self.case.simulator.as_ref();
-        let Some(role) = self.deciding.partners.simulator(self.who_simulates(brief)) else {
-            let words = "there is no simulated user to ask";
-            return Err(roles::failure(FailureKind::SimulatorError, words));
-        };
         let ids = |is_reached: bool| -> Vec<&str> {
             let some =
                 self.checkpoints.iter().filter(|reached: &&Reached| reached.at.is_some() == is_reached);
@@ -265,6 +264,13 @@ impl Session<'_> {
             max_turns: most,
             checkpoints: (&ids(true), &ids(false)),
             until: limit.map(|(at, _)| at),
+        };
+        if let Some(kept) = self.counterpart.kept() {
+            return kept.simulated(&question, self.recorder.redactor());
+        }
+        let Some(role) = self.deciding.partners.simulator(self.who_simulates(brief)) else {
+            let words = "there is no simulated user to ask";
+            return Err(roles::failure(FailureKind::SimulatorError, words));
         };
         match role.simulate(question).await {
             Ok(answered) => Ok(answered),

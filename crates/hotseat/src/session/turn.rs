@@ -15,6 +15,9 @@ use crate::roles::Exchange;
 /// How the note of an attachment begins; its name follows.
 pub const ATTACHED: &str = "attached: ";
 
+/// How the end of a turn is told that took too long.
+pub(super) const TIMED_OUT: [&str; 2] = ["timeout", "given up at its time limit"];
+
 /// Why a turn is given up when it takes too long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GivenUp {
@@ -76,6 +79,7 @@ pub(super) async fn say(
         message_id: message_id.clone(),
         content,
         attachments: attachments.clone(),
+        options: turn.options.as_ref().map(|options| options.value.clone()),
     });
     for attached in attachments {
         let message = format!("{ATTACHED}{attached}");
@@ -95,7 +99,7 @@ pub(super) async fn say(
         Ok(()) => recorder.emit(TurnCompleted { turn_id }),
         Err(error) => {
             let error = match error {
-                TurnError::Deadline => info("timeout", "given up at its time limit"),
+                TurnError::Deadline => info(TIMED_OUT[0], TIMED_OUT[1]),
                 TurnError::Run(error) => error.clone(),
                 TurnError::Failed(failure) => info(failure.kind.name(), &failure.message),
             };

@@ -146,6 +146,9 @@ impl Session<'_> {
         if let Some(most) = self.case.max_turns.filter(|most| place >= *most) {
             return Err(Ending::Failed(self.too_many_turns(most)));
         }
+        if let Some(kept) = self.counterpart.kept() {
+            return kept.typed(place, &self.case.unwritten);
+        }
         let (Some(person), Some(interactive)) = (&self.deciding.partners.person, &self.case.interactive)
         else {
             return Err(self.nobody(place, NO_NEXT_TURN));

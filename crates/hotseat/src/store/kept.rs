@@ -1,11 +1,13 @@
 //! What is kept of a case and of an attempt, as JSON. Places are numbers within sources, which are kept once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_document::{Place, Source};
 use hotseat_trace::{Conversation, Millis, Record, Verdict};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::cases::Suite;
 use crate::run::{Attempt, CaseFacts, Finding, Outcome, ReachedFacts, Repetition, Stability, Told, Written};
@@ -77,6 +79,16 @@ pub(super) struct KeptAttempt {
     logs: Vec<String>,
     started_at: Millis,
     duration: Duration,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    given: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    timeless: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_words: Option<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The same, to be written.
@@ -97,6 +109,12 @@ struct AttemptToKeep<'a> {
     logs: &'a [String],
     started_at: Millis,
     duration: Duration,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    given: &'a BTreeMap<String, Value>,
+    #[serde(skip_serializing_if = "is_false")]
+    timeless: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_words: Option<&'a String>,
 }
 
 /// A case as it is kept.
@@ -146,6 +164,9 @@ pub(super) fn attempt(attempt: &Attempt, numbers: &mut impl Numbers) -> rusqlite
         logs: &attempt.logs,
         started_at: attempt.started_at,
         duration: attempt.duration,
+        given: &attempt.given,
+        timeless: attempt.timeless,
+        last_words: attempt.last_words.as_ref(),
     };
     serde_json::to_vec(&kept).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
@@ -204,6 +225,9 @@ impl KeptAttempt {
             logs: self.logs,
             started_at: self.started_at,
             duration: self.duration,
+            given: self.given,
+            timeless: self.timeless,
+            last_words: self.last_words,
         })
     }
 }

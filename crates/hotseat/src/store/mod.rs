@@ -19,6 +19,7 @@ mod pack;
 mod place;
 mod prune;
 mod reading;
+mod recheck;
 mod tables;
 
 pub use error::StoreError;
@@ -29,3 +30,4 @@ pub use merging::{export, merge};
 pub use place::{FOLDER, store_of};
 pub use prune::{Limits, Pruned};
 pub use reading::{Outcomes, Store};
+pub use recheck::KeptRun;

@@ -27,8 +27,8 @@ pub struct Store {
 }
 
 /// What a run needs to be read: what its cases refer to.
-struct Parts {
-    run: i64,
+pub(super) struct Parts {
+    pub(super) run: i64,
     sources: Vec<Arc<Source>>,
     suites: Vec<Arc<Suite>>,
 }
@@ -291,7 +291,7 @@ impl Store {
         Ok(counts)
     }
 
-    fn parts(&self, head: &RunHead) -> Result<Parts, StoreError> {
+    pub(super) fn parts(&self, head: &RunHead) -> Result<Parts, StoreError> {
         let run = head.number;
         let mut sources = Vec::new();
         let select = "SELECT name, text, first_line, first_column FROM source WHERE run = ?1 ORDER BY number";
@@ -313,7 +313,7 @@ impl Store {
         Ok(Parts { run, sources, suites })
     }
 
-    fn told(&self, parts: &Parts, place: i64) -> Result<(Arc<Told>, Repetition), StoreError> {
+    pub(super) fn told(&self, parts: &Parts, place: i64) -> Result<(Arc<Told>, Repetition), StoreError> {
         let select = "SELECT suite, facts FROM cases WHERE run = ?1 AND place = ?2";
         let row = |row: &Row<'_>| -> rusqlite::Result<(i64, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
         let found = self.prepare(select)?.query_row([parts.run, place], row);
@@ -325,7 +325,7 @@ impl Store {
         Ok((case.told(usize::try_from(place).unwrap_or(0), suite.clone()), repetition))
     }
 
-    fn attempt(
+    pub(super) fn attempt(
         &self,
         parts: &Parts,
         told: &Arc<Told>,
@@ -377,7 +377,7 @@ impl Store {
         rows.collect::<Result<_, _>>().map_err(|error| self.fail(&error))
     }
 
-    fn prepare(&self, select: &str) -> Result<rusqlite::CachedStatement<'_>, StoreError> {
+    pub(super) fn prepare(&self, select: &str) -> Result<rusqlite::CachedStatement<'_>, StoreError> {
         self.connection.prepare_cached(select).map_err(|error| self.fail(&error))
     }
 
@@ -386,7 +386,7 @@ impl Store {
         serde_json::from_slice(&text).map_err(|error| self.broken(error))
     }
 
-    fn fail(&self, error: &rusqlite::Error) -> StoreError {
+    pub(super) fn fail(&self, error: &rusqlite::Error) -> StoreError {
         StoreError::of(&self.path, error)
     }
 

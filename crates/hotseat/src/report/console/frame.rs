@@ -20,6 +20,9 @@ pub(super) fn opening(look: &Look, setting: &Setting) -> String {
         let _ = writeln!(out, "{}{}", look.paint(Tone::Info, sign), lines.join("\n  "));
     };
     info("Agent", &agents(setting));
+    if let Some(of) = &setting.rechecked {
+        info("Recheck", &format!("conversations of run {of}, decided again"));
+    }
     let connectors = setting.connectors();
     if !connectors.is_empty() {
         let chosen = if setting.choices.connector.is_some() { " (override)" } else { "" };

@@ -59,6 +59,7 @@ pub(in crate::report) fn passed(turn: &Turn, attempt: &Attempt) -> bool {
         | FailureKind::SimulatorError
         | FailureKind::JudgeError
         | FailureKind::Inconclusive
+        | FailureKind::NotKept
         | FailureKind::ScriptError
         | FailureKind::UsageError => true,
         FailureKind::AgentError

@@ -16,7 +16,7 @@ const KIND_WORDS = {
   unreachable: 'Not reachable', timeout: 'Not in time', hook_error: 'A hook failed', test_error: 'The test is wrong',
   no_input: 'Nobody answered the agent', missing_checkpoints: 'Checkpoints not reached', max_turns: 'Too many turns',
   simulator_error: 'The simulated user failed', judge_error: 'A judge failed', script_error: 'A script failed',
-  usage_error: 'Usage is not known', cancelled: 'Cancelled',
+  usage_error: 'Usage is not known', not_kept: 'Not kept', cancelled: 'Cancelled',
 };
 
 function kindWords(kind) {
@@ -59,6 +59,7 @@ function runHead(source) {
     about.started_at && time(about.started_at),
     summary && `took ${duration(summary.duration_ms)}`,
     (about.input_files || []).length === 1 ? about.input_files[0] : about.input_files?.length && count(about.input_files.length, 'suite'),
+    about.recheck_of && `recheck of run ${about.recheck_of}`,
     (summary || start)?.connector, about.hotseat && `Hotseat ${about.hotseat}`,
   ];
   return h('header.run-head', {}, h('h1', { tabindex: '-1' }, agent), h('p.facts', {}, facts.filter(Boolean).join(' · ')));

@@ -136,6 +136,9 @@ pub struct InputRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_file: Option<&'a str>,
     pub input_files: &'a [Arc<str>],
+    /// The run that held the conversations, where they were decided again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recheck_of: Option<&'a str>,
 }
 
 /// The options that were in effect.
@@ -245,7 +248,7 @@ impl<'a> InputRecord<'a> {
             [one] => Some(&**one),
             _ => None,
         };
-        InputRecord { input_file, input_files: &setting.inputs }
+        InputRecord { input_file, input_files: &setting.inputs, recheck_of: setting.rechecked.as_deref() }
     }
 }
 

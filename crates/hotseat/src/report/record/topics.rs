@@ -130,6 +130,7 @@ fn failure_type(kind: FailureKind) -> &'static str {
         | FailureKind::ScriptError
         | FailureKind::UsageError
         | FailureKind::Inconclusive
+        | FailureKind::NotKept
         | FailureKind::Cancelled => "error",
     }
 }

@@ -28,6 +28,7 @@ pub use topic::{Candidate, Classified, Confidence, TopicQuestion};
 
 use self::evidence::{Evidence, Shown};
 use self::prompt::Prompt;
+use super::answers::{Answers, Asking, NOT_ASKED};
 use super::{Again, Exchange, Question, Role, Said, Unanswered, options};
 use crate::checks::{Judging, Matter};
 use crate::session::Message;
@@ -44,6 +45,8 @@ pub struct Judge {
     retries: usize,
     votes: usize,
     evidence: usize,
+    /// What it answered before, where that counts.
+    answers: Option<Arc<Answers>>,
 }
 
 /// What of a conversation a judge is shown, and what of it is judged.
@@ -135,6 +138,47 @@ struct Vote<T> {
     exchanges: Vec<Exchange>,
 }
 
+impl<T> Vote<T> {
+    fn took(&self) -> Duration {
+        self.exchanges.iter().map(|exchange| exchange.said.took).sum()
+    }
+}
+
+/// What a judge answered before to a question.
+enum Before {
+    /// This.
+    Answered(Asking),
+    /// Nothing, and it is not asked.
+    Silent,
+    /// Nothing that counts: it is asked.
+    Asks,
+}
+
+/// What a vote came to before, read once more.
+fn again<T>(asking: &Asking, vote: usize, read: impl Fn(&str) -> Result<(T, Value), String>) -> Vote<T> {
+    let mut found = Err(NOT_ASKED.to_string());
+    let mut exchanges = Vec::new();
+    for (number, answered) in asking.vote(vote).enumerate() {
+        let of_use = match &answered.error {
+            Some(words) => Err(words.clone()),
+            None => read(&answered.answer),
+        };
+        let finding = of_use.as_ref().ok().map(|(_, finding)| finding.clone());
+        let error = of_use.as_ref().err().cloned();
+        exchanges.push(Exchange { finding, error, ..Exchange::before("judge", answered) });
+        found = of_use.map(|(found, _)| found).map_err(|words| often(words, number + 1));
+    }
+    Vote { found, exchanges }
+}
+
+/// Why a judge is given up, and how often it was asked.
+fn often(words: String, attempts: usize) -> String {
+    match attempts {
+        1 => words,
+        n => format!("{words} (asked {n} times)"),
+    }
+}
+
 impl Judge {
     /// A helper as a judge.
     pub fn new(role: Role, judging: &Judging) -> Judge {
@@ -147,7 +191,14 @@ impl Judge {
             retries: judging.retries.unwrap_or(RETRIES),
             votes: judging.votes.unwrap_or(1).max(1),
             evidence: judging.evidence.unwrap_or(EVIDENCE),
+            answers: None,
         }
+    }
+
+    /// The same judge, of whom is known what it answered before.
+    #[must_use]
+    pub fn remembering(self, answers: Option<Arc<Answers>>) -> Judge {
+        Judge { answers, ..self }
     }
 
     /// Has something judged.
@@ -179,12 +230,24 @@ impl Judge {
             Ok((judgement, answer))
         };
         let begun = Instant::now();
-        let votes = join_all((1..=self.votes).map(|vote| self.vote(&put, vote, read))).await;
+        let votes = match self.before(&put, self.votes) {
+            Before::Answered(asking) => (1..=self.votes).map(|vote| again(&asking, vote, read)).collect(),
+            Before::Silent => {
+                return Asked {
+                    outcome: Err(NOT_ASKED.to_string()),
+                    by: self.by(&put, &[]),
+                    exchanges: Vec::new(),
+                };
+            }
+            Before::Asks => join_all((1..=self.votes).map(|vote| self.vote(&put, vote, read))).await,
+        };
+        let longest = votes.iter().map(Vote::took).max().unwrap_or_default();
         let (found, exchanges): (Vec<_>, Vec<_>) =
             votes.into_iter().map(|vote| (vote.found, vote.exchanges)).unzip();
         let count = (self.votes > 1).then(|| tally(&found));
         let exchanges: Vec<Exchange> = exchanges.into_iter().flatten().collect();
-        let by = By { votes: count, took: begun.elapsed(), ..self.by(&put, &exchanges) };
+        let took = if self.answers.is_some() { longest } else { begun.elapsed() };
+        let by = By { votes: count, took, ..self.by(&put, &exchanges) };
         Asked { outcome: majority(found), by, exchanges }
     }
 
@@ -201,7 +264,11 @@ impl Judge {
             Ok((topic::read(question, &answer), answer))
         };
         let begun = Instant::now();
-        let Vote { found, exchanges } = self.vote(&put, 1, read).await;
+        let Vote { found, exchanges } = match self.before(&put, 1) {
+            Before::Answered(asking) => again(&asking, 1, read),
+            Before::Silent => Vote { found: Err(NOT_ASKED.to_string()), exchanges: Vec::new() },
+            Before::Asks => self.vote(&put, 1, read).await,
+        };
         let by = By { took: begun.elapsed(), ..self.by(&put, &exchanges) };
         Asked { outcome: found, by, exchanges }
     }
@@ -240,6 +307,16 @@ impl Judge {
             options: options(&Map::new(), metadata),
             turn: last,
             left_out: evidence.left_out,
+        }
+    }
+
+    /// What it answered before to just this question.
+    fn before(&self, put: &Put, votes: usize) -> Before {
+        let Some(answers) = &self.answers else { return Before::Asks };
+        match answers.take(self.role.shown(), &put.shown(&put.question(1)), votes) {
+            Some(asking) => Before::Answered(asking),
+            None if answers.asks() => Before::Asks,
+            None => Before::Silent,
         }
     }
 
@@ -286,11 +363,7 @@ impl Judge {
                 asked: Some((vote, attempt)),
             });
             if found.is_ok() || again == Again::Never || attempt > self.retries {
-                let often = |words: String| match attempt {
-                    1 => words,
-                    n => format!("{words} (asked {n} times)"),
-                };
-                return Vote { found: found.map_err(often), exchanges };
+                return Vote { found: found.map_err(|words| often(words, attempt)), exchanges };
             }
             if let Again::After(pause) = again {
                 tokio::time::sleep(pause).await;

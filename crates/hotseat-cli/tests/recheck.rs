@@ -1,0 +1,646 @@
+//! Conversations of a run that are decided again: by the same text they come to the same, by another one to what that
+//! asserts, and nobody is contacted for it.
+#![cfg(unix)]
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::completions::whole;
+use hotseat_testkit::{FakeAgent, Reply, Request};
+use serde_json::{Value, json};
+
+use common::letters::{case, lettered, with};
+use common::{Project, Tested, echo_agent, never_panicked};
+
+/// `hotseat recheck` with a report.
+#[track_caller]
+fn recheck_in(project: &Project, env: &[(&str, &str)], args: &[&str]) -> Tested {
+    const REPORT: &str = "out/again.json";
+    let _ = std::fs::remove_file(project.workspace.path(REPORT));
+    let command = project.command(&[&["recheck", "-o", REPORT], args].concat());
+    let output = env.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
+    never_panicked(&output);
+    let report = std::fs::read_to_string(project.workspace.path(REPORT));
+    let report = report.unwrap_or_else(|_| panic!("no report was written\n{output}"));
+    Tested { report: serde_json::from_str(&report).expect("JSON"), output }
+}
+
+#[track_caller]
+fn recheck(project: &Project, args: &[&str]) -> Tested {
+    recheck_in(project, &[], args)
+}
+
+/// What every case came to: verdict, checks, words, turns, times. Only how long asking a judge took is measured anew, and
+/// what is left out is left out now.
+fn results(tested: &Tested) -> Value {
+    fn without(value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                if members.get("status").is_some_and(|status| status == "skipped") {
+                    members.remove("started_at");
+                }
+                if let Some(Value::Object(judgement)) = members.get_mut("judgement") {
+                    judgement.remove("duration_ms");
+                }
+                members.values_mut().for_each(without);
+            }
+            Value::Array(values) => values.iter_mut().for_each(without),
+            _ => {}
+        }
+    }
+    let mut results = tested.report["results"].clone();
+    without(&mut results);
+    results
+}
+
+/// The same text gives the same results, and the same exit code.
+#[track_caller]
+fn comes_to_the_same(project: &Project, before: &Tested) {
+    comes_to_the_same_in(project, &[], before);
+}
+
+#[track_caller]
+fn comes_to_the_same_in(project: &Project, env: &[(&str, &str)], before: &Tested) {
+    let again = recheck_in(project, env, &[]);
+    let (one, other) = (results(before), results(&again));
+    let (Some(ones), Some(others)) = (one.as_array(), other.as_array()) else { panic!("lists of results") };
+    for (one, other) in ones.iter().zip(others) {
+        assert_eq!(one, other, "{}: {:#}\n{:#}\n{}", one["name"], one, other, again.output);
+    }
+    assert_eq!(ones.len(), others.len());
+    assert_eq!(before.output.code, again.output.code, "{}", again.output);
+}
+
+/// What a case that could not be decided says: its kind, and its words.
+#[track_caller]
+fn refusal(tested: &Tested, case: &str) -> String {
+    let failure = tested.failure(case);
+    assert_eq!(failure["kind"], "not_kept", "{}", tested.output);
+    assert_ne!(tested.output.code, 0);
+    failure["message"].as_str().unwrap().to_string()
+}
+
+const GREETS: &str = "
+name: greets
+turns:
+  - { user: Hello, assert: { text: { must_match: 'You said: Hello' } } }
+  - { user: Bye }
+";
+
+#[test]
+fn a_changed_assertion_gives_its_verdict_and_the_agent_hears_nothing() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", GREETS);
+    project.test(&[]).all_passed();
+    let heard = agent.requests().len();
+
+    let project = project.suite("a", &GREETS.replace("You said: Hello", "Good evening"));
+    let again = recheck(&project, &["last"]);
+    assert_eq!((again.output.code, again.failure("greets")["kind"].as_str()), (1, Some("assertion")));
+    let detail = again.failure("greets")["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("Good evening") && detail.contains("You said: Hello"), "{detail}");
+    assert_eq!(agent.requests().len(), heard, "nobody is contacted");
+
+    let runs = project.hotseat(&["runs"]);
+    assert!(runs.stdout.contains("recheck of"), "{runs}");
+    let of: Vec<Value> = project
+        .hotseat(&["runs", "--json"])
+        .stdout
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(of[0]["origin"]["rechecked"]["of"], of[1]["id"]);
+    let shown = project.hotseat(&["show", "last"]);
+    let short = &of[1]["id"].as_str().unwrap()[..8];
+    assert!(shown.stdout.contains(&format!("Recheck: conversations of run {short}")), "{shown}");
+    assert_eq!(again.report["metadata"]["recheck_of"].as_str(), Some(short), "{}", again.report["metadata"]);
+    let compared = project.hotseat(&["compare", "last~1", "last"]);
+    assert!(compared.stdout.contains("greets"), "{compared}");
+    let resumed = project.hotseat(&["resume", "last"]);
+    assert_eq!(resumed.code, 2, "{resumed}");
+
+    // What was decided again can be decided again, by other words, and with nobody there.
+    drop(agent);
+    let project = project.suite("a", GREETS);
+    recheck(&project, &["last"]).all_passed();
+    recheck(&project, &["last~1"]).all_passed();
+    recheck(&project, &["last~2", "a.test.yaml"]).all_passed();
+}
+
+/// An agent that does everything that a check can look at.
+fn everything() -> FakeAgent {
+    FakeAgent::start(|request: &Request| {
+        let run = Run::of(request).started();
+        let said = request.last_user_text();
+        if !request.tool_results_since_last_user().is_empty() {
+            return Reply::from(run.text("Thank you for the answer.").finished());
+        }
+        match said.as_str() {
+            "break" => run.text("I").error("broken", Some("E1")).into(),
+            "refuse" => Reply::status(500),
+            "hang" => run.text("One moment").hang().into(),
+            "ask" => run.tool_call("call-ask", "ask_form", &json!({"form": "7"})).finished().into(),
+            "token" => run.text("It is s3cr3t-value, and order o-77.").finished().into(),
+            said => run
+                .state(json!({"step": 2, "for": said}))
+                .tool(
+                    &format!("c-{said}"),
+                    "look",
+                    &json!({"for": said, "n": 3}),
+                    Some(json!({"found": [1, 2]})),
+                )
+                .text(&format!("You said: {said}. Shall I go on?"))
+                .finished()
+                .into(),
+        }
+    })
+}
+
+const EVERYTHING: &str = r#"
+name: all kinds of assertions
+tags: [x]
+turn_assert: { timing: { max_duration_ms: 20000 } }
+turns:
+  - user: one
+    assert:
+      tools:
+        require:
+          - { name: look, count: { exact: 1 }, args_match: { for: '^one$' }, result_match: found }
+        forbid: [delete]
+      text: { must_match: 'You said: one', must_not_match: sorry }
+    evaluate: { text: { must_match: nothing like it } }
+  - user: two
+    assertions:
+      - { type: contains, value: two }
+      - { type: regex, value: 'You said: \w+' }
+      - { type: tool_called, value: look }
+      - { type: equals, value: something else, negate: true }
+      - { type: script, use: scripts:short }
+      - { type: tool_result, value: { tool: look, result: { found: [1, 2] } } }
+assert: { timing: { max_duration_ms: 60000, max_idle_ms: 60000 } }
+final_assertions:
+  - { type: contains, value: two }
+checkpoints:
+  - { id: looked, assert: [{ type: tool_called, value: look }] }
+  - { id: later, after: [looked], required: false, assert: [{ type: contains, value: nobody says this }] }
+---
+name: goes on after failures
+continue_on_failure: true
+turns:
+  - { user: one, assert: { text: { must_match: no } } }
+  - { user: two, assert: { text: { must_match: neither } } }
+---
+name: stops at the first failure
+turns:
+  - { user: one, assert: { text: { must_match: no } } }
+  - { user: two }
+---
+name: misses a checkpoint
+checkpoints: [{ id: paid, assert: [{ type: tool_called, value: pay }] }]
+turns: [{ user: one }]
+---
+name: breaks
+turns: [{ user: break }]
+---
+name: is expected to break
+turns: [{ user: break, expect_error: { code: E1 } }, { user: on }]
+---
+name: is expected to break otherwise
+turns: [{ user: break, expect_error: { code: E2 } }]
+---
+name: is refused
+turns: [{ user: refuse }]
+---
+name: takes too long for the turn
+turns: [{ user: hang, timeout_ms: 300 }]
+---
+name: takes too long for the case
+timeout_ms: 300
+turns: [{ user: hang }]
+---
+name: takes too long for a check
+turns: [{ user: hang, assert: { timing: { max_duration_ms: 300 } } }]
+---
+name: asks for a form
+tools: [{ name: ask_form, answers: [{ content: { ok: true } }] }]
+turns: [{ user: ask, assert: { text: { must_match: Thank you } } }]
+---
+name: asks for a form that nobody answers
+tools: [{ name: ask_form, answers: [{ args_match: { form: '9' }, content: 1 }] }]
+turns: [{ user: ask }]
+---
+name: is left out
+skip: not yet
+turns: [{ user: one }]
+---
+name: waits for an answer
+on_missing_input: fail
+turns: [{ user: one }]
+---
+name: knows what hooks know
+hooks: [{ cmd: [./order] }]
+turns: [{ user: token, assert: { text: { must_match: 'order ${order_id}' } } }]
+---
+name: has no hook
+hooks: [{ cmd: [./nothing] }]
+turns: [{ user: one }]
+---
+name: takes secrets out
+turns: [{ user: 'token', assert: [{ type: contains, value: s3cr3t-value }] }]
+---
+name: knows a secret
+turns: [{ user: 'token ${ENV.API_TOKEN}', assert: [{ type: contains, value: 'token ${ENV.API_TOKEN}' }] }]
+---
+name: asserts what is spent
+turns: [{ user: one, assert: { budget: { max_tool_calls: 1 } } }, { user: two, evaluate: { budget: { max_tokens: 10 } } }]
+---
+name: follows topics
+topics:
+  first: { assert: { text: { must_match: one } } }
+  second: { triggers: [{ on_user_match: two }], assert: { text: { must_match: no such words } } }
+graph: { first: second, second: }
+decide_topics: always
+classify_topics: triggers
+turns: [{ user: one }, { user: two }]
+"#;
+
+fn project_of_everything(agent: &FakeAgent) -> Project {
+    let project = Project::of(agent)
+        .suite("a", EVERYTHING)
+        .file(
+            "short.ts",
+            "export default function short(output) { console.log('looked'); return output.length < 1000; }\n",
+        )
+        .file("order", "#!/bin/sh\necho '{\"order_id\": \"o-77\"}'\n");
+    project.workspace.run("chmod", &["+x", "order"]);
+    project
+}
+
+const TOKEN: &[(&str, &str)] = &[("API_TOKEN", "s3cr3t-value")];
+
+#[test]
+fn by_the_same_text_everything_comes_to_the_same() {
+    let agent = everything();
+    let project = project_of_everything(&agent);
+    let before = project.test_in(TOKEN, &["--retries", "1"]);
+    assert_ne!(before.count("passed"), 0, "{}", before.output);
+    let heard = agent.requests().len();
+    comes_to_the_same_in(&project, TOKEN, &before);
+    assert_eq!(agent.requests().len(), heard);
+    drop(agent);
+    comes_to_the_same_in(&project, TOKEN, &before);
+}
+
+#[test]
+fn runs_of_a_case_are_decided_again_one_by_one() {
+    let agent = lettered();
+    let half = "reliability: { rate: 0.5, confidence: 0.9 }\n";
+    let few = "reliability: { rate: 0.5, confidence: 0.9, max_runs: 6 }\n";
+    let suite = [
+        with("pppppppp", half),
+        with("pffffffffff", half),
+        with("pfpfpf", few),
+        with("upppppppppppppppppp", half),
+        case("p"),
+    ];
+    let project = common::letters::project(&agent, &suite.join("---\n"));
+    let before = project.test(&["--parallel", "1"]);
+    comes_to_the_same(&project, &before);
+    // What is declared now counts, and there are no more runs than are kept.
+    let suite = suite.join("---\n").replace("rate: 0.5, confidence: 0.9 }", "rate: 0.8, confidence: 0.9 }");
+    let project = project.suite("a", &suite);
+    let again = recheck(&project, &[]);
+    assert_eq!(again.case("pppppppp")["reliability"]["status"], "INCONCLUSIVE", "{}", again.output);
+    assert_eq!(again.case("pppppppp")["runs"], 4);
+
+    let agent = lettered();
+    let project = common::letters::project(&agent, &[case("ppp"), case("pfp"), case("fff")].join("---\n"));
+    let before = project.test(&["--runs", "3", "--min-pass-rate", "0.6"]);
+    comes_to_the_same(&project, &before);
+    let agent = lettered();
+    let project = common::letters::project(
+        &agent,
+        &[with("ffp", "retries: 3\n"), with("fff", "retries: 2\n")].join("---\n"),
+    );
+    let before = project.test(&[]);
+    comes_to_the_same(&project, &before);
+    let project = project.suite(
+        "a",
+        &[with("ffp", "retries: 3\n"), with("fff", "retries: 2\n")]
+            .join("---\n")
+            .replace("must_match: good", "must_match: bad"),
+    );
+    recheck(&project, &[]).all_passed();
+}
+
+#[test]
+fn another_input_is_never_decided() {
+    let agent = echo_agent();
+    const ASKS: &str = "
+name: asks
+metadata: { of: test }
+turns:
+  - { user: Hello, assert: { text: { must_match: Hello } } }
+  - { user: Bye }
+";
+    let project = Project::of(&agent).suite("a", ASKS);
+    project.test(&[]).all_passed();
+    let heard = agent.requests().len();
+    for (from, to, named) in [
+        ("user: Bye", "user: Good bye", "`user` of turn 2"),
+        ("  - { user: Bye }\n", "", "turn 2 is gone"),
+        ("  - { user: Bye }\n", "  - { user: Bye }\n  - { user: Well }\n", "turn 3 is new"),
+        ("of: test", "of: another", "`metadata`"),
+        ("name: asks\n", "name: asks\nstate: { a: 1 }\n", "`state`"),
+        (
+            "name: asks\n",
+            "name: asks\nmessages: [{ role: user, content: Before }, { role: assistant, content: Yes }]\n",
+            "`messages`",
+        ),
+        (
+            "user: Bye }",
+            "user: Bye, attachments: [{ type: image, url: 'http://127.0.0.1/a.png' }] }",
+            "`attachments` of turn 2",
+        ),
+        ("user: Bye }", "user: Bye, resume: [{ status: resolved, payload: {} }] }", "`resume` of turn 2"),
+    ] {
+        let text = ASKS.replace(from, to);
+        assert_ne!(text, ASKS);
+        project.workspace.file("a.test.yaml", &text);
+        let again = recheck(&project, &[]);
+        let message = refusal(&again, "asks");
+        assert!(
+            message.starts_with("the case asks something else than in run") && message.contains(named),
+            "{named}: {message}"
+        );
+    }
+    assert_eq!(agent.requests().len(), heard);
+    // What only asserts, or says how long is waited, is no input.
+    let text = ASKS.replace(
+        "name: asks\n",
+        "name: asks\ntags: [new]\ntimeout_ms: 9000\nretries: 2\non_missing_input: end\n",
+    );
+    let project = project.suite("a", &text);
+    recheck(&project, &[]).all_passed();
+    // A variable that is something else now.
+    let project = project.suite("b", "name: says\nturns: [{ user: 'I am ${ENV.WHO}' }]\n");
+    project.test_in(&[("WHO", "Ann")], &["b.test.yaml"]).all_passed();
+    recheck_in(&project, &[("WHO", "Ann")], &[]).all_passed();
+    let again = recheck_in(&project, &[("WHO", "Bob")], &[]);
+    assert!(refusal(&again, "says").contains("turn 1: the user says something else"), "{}", again.output);
+}
+
+#[test]
+fn what_is_not_kept_is_an_error_of_its_own() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", GREETS).suite("b", "name: goes\nturns: [{ user: a }]\n");
+    project.test(&[]).all_passed();
+    let project =
+        project.suite("b", "name: comes\nturns: [{ user: a }]\n---\nname: greets\nturns: [{ user: a }]\n");
+    let again = recheck(&project, &[]);
+    assert!(refusal(&again, "comes").contains("holds no conversation of this case"), "{}", again.output);
+    let results = again.report["results"].as_array().unwrap();
+    let words = results.last().unwrap()["failure"]["message"].as_str().unwrap_or_default();
+    assert!(words.contains("it holds `greets` of a.test.yaml, and this is b.test.yaml"), "{words}");
+    assert_eq!((again.count("failed"), again.count("errors"), again.count("passed")), (2, 2, 1));
+    assert!(
+        again.output.stderr.contains("holds `goes` of b.test.yaml, which is no case any more"),
+        "{}",
+        again.output
+    );
+    assert_eq!(again.output.code, 1);
+
+    // A conversation that a check ended has no more turns.
+    let strict = GREETS.replace("You said: Hello", "Good evening");
+    let project = project.suite("a", &strict);
+    project.test(&["a.test.yaml"]);
+    let project = project.suite("a", GREETS);
+    let again = recheck(&project, &[]);
+    assert!(
+        refusal(&again, "greets").contains("the kept conversation ended after turn 1"),
+        "{}",
+        again.output
+    );
+    let turns = again.case("greets")["turns"].as_array().unwrap();
+    assert_eq!(turns.len(), 1, "no turn is made up: {}", again.output);
+
+    // A case that was left out holds nothing.
+    let project = project.suite("a", &GREETS.replace("name: greets", "name: greets\nskip: later"));
+    project.test(&["a.test.yaml"]);
+    let project = project.suite("a", GREETS);
+    assert!(refusal(&recheck(&project, &[]), "greets").contains("was left out"));
+}
+
+/// A model that judges that all is well, as often as it is asked.
+fn judge(asked: &'static AtomicUsize) -> FakeAgent {
+    FakeAgent::start(move |_: &Request| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        let answer = json!({"reasoning": "It greets.", "satisfied": true});
+        whole(json!({"role": "assistant", "content": answer.to_string()}), "stop")
+    })
+}
+
+fn judged(agent: &FakeAgent, judge: &FakeAgent, suite: &str) -> Project {
+    Project::with(&format!(
+        "target: {{ endpoint: '{}' }}\nconnectors:\n  j: {{ type: openai, base_url: '{}v1', model: m, stream: false }}\njudge: connectors:j\n",
+        agent.url(),
+        judge.url()
+    ))
+    .suite("a", suite)
+}
+
+#[test]
+fn judges_are_taken_at_their_word_and_asked_only_where_that_is_wanted() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let (agent, model) = (echo_agent(), judge(&ASKED));
+    const JUDGED: &str = "
+name: judged
+criteria: { friendly: Is friendly. }
+turns:
+  - user: Hello
+    assert: [{ type: satisfy, criterion: friendly }, { type: satisfy, criterion: friendly, judge: { votes: 3 } }]
+final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
+";
+    let project = judged(&agent, &model, JUDGED);
+    let before = project.test(&[]);
+    let asked = ASKED.load(Ordering::SeqCst);
+    assert_ne!(asked, 0, "{}", before.output);
+    comes_to_the_same(&project, &before);
+    assert_eq!(ASKED.load(Ordering::SeqCst), asked, "nobody is contacted");
+
+    let project = project
+        .suite("a", &JUDGED.replace("Is friendly.", "Is friendly and short.").replace(", negate: true", ""));
+    let again = recheck(&project, &[]);
+    let failure = again.failure("judged");
+    assert_eq!((failure["kind"].as_str(), failure["fault"].as_str()), (Some("judge_error"), Some("judge")));
+    let words = failure["message"].as_str().unwrap_or_default();
+    assert!(words.contains("this question was not put") && words.contains("--judge"), "{words}");
+    assert_eq!(ASKED.load(Ordering::SeqCst), asked, "nobody is contacted");
+    recheck(&project, &["--judge"]).all_passed();
+    assert!(ASKED.load(Ordering::SeqCst) > asked);
+}
+
+#[test]
+fn simulated_users_have_said_what_they_said() {
+    let agent = echo_agent();
+    let user = FakeAgent::start(|request: &Request| {
+        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let answer = match told["turn_number"].as_u64() {
+            Some(3..) => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
+            turn => {
+                json!({"message": format!("Turn {turn:?}"), "done": false, "goal_progress": "partial", "reason": "r"})
+            }
+        };
+        Run::of(request).started().text(&answer.to_string()).finished()
+    });
+    const SIMULATED: &str = "
+name: simulated
+simulate: { goal: A room, max_turns: 5 }
+assert: { text: { must_match: 'Turn Some' } }
+checkpoints: [{ id: said, assert: [{ type: contains, value: 'Some(2)' }] }]
+";
+    let project = Project::with(&format!(
+        "target: {{ endpoint: '{}' }}\nagents:\n  user: {{ endpoint: '{}' }}\nsimulator: agents:user\n",
+        agent.url(),
+        user.url()
+    ))
+    .suite("a", SIMULATED);
+    let before = project.test(&[]);
+    before.all_passed();
+    let heard = (agent.requests().len(), user.requests().len());
+    comes_to_the_same(&project, &before);
+    let project =
+        project.suite("a", &SIMULATED.replace("'Turn Some'", "nothing").replace("id: said", "id: other"));
+    let again = recheck(&project, &[]);
+    assert_eq!(again.failure("simulated")["kind"], "assertion", "{}", again.output);
+    let project = project.suite("a", &SIMULATED.replace("A room", "A hall"));
+    assert!(refusal(&recheck(&project, &[]), "simulated").contains("`simulate`"));
+    assert_eq!((agent.requests().len(), user.requests().len()), heard);
+}
+
+const TESTS: &str = "import { it, user, agent, conversation, expect, evaluate } from 'hotseat';
+it('greets', () => {
+  user.says('Hello');
+  expect(agent.response.text).toContain('You said: Hello');
+  user.says('Bye');
+  expect(conversation.turns.length).toBe(2);
+  evaluate(agent.response.text).toContain('nothing');
+});
+";
+
+#[test]
+fn tests_in_typescript_drive_the_kept_conversation() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).file("a_test.ts", TESTS);
+    let before = project.test(&["a_test.ts"]);
+    before.all_passed();
+    let heard = agent.requests().len();
+    comes_to_the_same(&project, &before);
+    let project = project.file("a_test.ts", &TESTS.replace("toBe(2)", "toBe(3)"));
+    assert_eq!(recheck(&project, &[]).failure("greets")["kind"], "assertion");
+    let project = project.file("a_test.ts", &TESTS.replace("'Bye'", "'Good bye'"));
+    let again = recheck(&project, &[]);
+    assert!(refusal(&again, "greets").contains("turn 2: the user says something else"), "{}", again.output);
+    let project = project.file("a_test.ts", &TESTS.replace("  evaluate", "  user.says('More');\n  evaluate"));
+    assert!(refusal(&recheck(&project, &[]), "greets").contains("ended after turn 2"));
+    let project =
+        project.file("a_test.ts", &TESTS.replace("  user.says('Bye');\n", "").replace("toBe(2)", "toBe(1)"));
+    assert!(refusal(&recheck(&project, &[]), "greets").contains("says nothing more after turn 1"));
+    assert_eq!(agent.requests().len(), heard);
+}
+
+#[test]
+fn functions_of_scripts_decide_and_contact_nobody() {
+    let agent = echo_agent();
+    let other = echo_agent();
+    let project = Project::with(&format!(
+        "target: {{ endpoint: '{}' }}\nscripts: {{ hosts: ['127.0.0.1:{}'] }}\n",
+        agent.url(),
+        other.port()
+    ))
+    .suite("a", "name: looked at\nturns: [{ user: Hello, assert: [{ type: script, use: scripts:look }] }]\n")
+    .file("look.ts", "export default function look(output) { return output.includes('Hello'); }\n");
+    project.test(&[]).all_passed();
+    recheck(&project, &[]).all_passed();
+    let asks = format!(
+        "export default async function look(output) {{ const r = await fetch('{}'); return r.ok; }}\n",
+        other.url()
+    );
+    let project = project.file("look.ts", &asks);
+    let again = recheck(&project, &[]);
+    let failure = again.failure("looked at");
+    assert_eq!(failure["kind"], "script_error", "{}", again.output);
+    assert!(failure.to_string().contains("decided again contacts nobody"), "{}", again.output);
+    assert!(other.requests().is_empty());
+}
+
+#[test]
+fn a_secret_that_is_none_any_more_is_said() {
+    let agent = FakeAgent::start(|request: &Request| {
+        Run::of(request).started().text("It is s3cr3t-value.").finished()
+    });
+    let project = Project::of(&agent)
+        .suite("a", "name: tells\nturns: [{ user: Hi, assert: { text: { must_not_match: s3cr3t } } }]\n");
+    project.test_in(TOKEN, &[]).all_passed();
+    let again = recheck_in(&project, TOKEN, &[]);
+    assert!(!again.output.stdout.contains("a secret was taken out"), "{}", again.output);
+    let again = recheck(&project, &[]);
+    assert!(again.output.stdout.contains("a secret was taken out of this conversation"), "{}", again.output);
+    assert!(again.output.stdout.contains("ENV.API_TOKEN"), "{}", again.output);
+}
+
+#[test]
+fn a_conversation_that_was_given_up_may_not_take_longer_afterwards() {
+    let agent = everything();
+    const HANGS: &str =
+        "name: hangs\nturns: [{ user: hang, assert: { timing: { max_duration_ms: 300 } } }]\n";
+    let project = Project::of(&agent).suite("a", HANGS);
+    let before = project.test(&[]);
+    comes_to_the_same(&project, &before);
+    let project = project.suite("a", &HANGS.replace("300", "250"));
+    assert_eq!(recheck(&project, &[]).failure("hangs")["kind"], "assertion");
+    let project = project.suite("a", &HANGS.replace("300", "20000"));
+    assert!(refusal(&recheck(&project, &[]), "hangs").contains("was given up after"));
+}
+
+#[test]
+fn what_cannot_be_decided_again_is_refused() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", GREETS);
+    let nothing = project.hotseat(&["recheck"]);
+    assert_eq!(nothing.code, 2, "{nothing}");
+    project.test(&[]).all_passed();
+    let program = project.hotseat(&["recheck", "last", "tests/greets.rs"]);
+    assert!(program.code == 2 && program.stderr.contains("tests/greets.rs is a program"), "{program}");
+    let missing = project.hotseat(&["recheck", "last", "nowhere.test.yaml"]);
+    assert!(missing.code == 2 && missing.stderr.contains("nowhere.test.yaml"), "{missing}");
+    let events = project.hotseat(&["recheck", "last", "--json"]);
+    let last: Value = serde_json::from_str(events.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((events.code, last["exit_code"].as_u64()), (0, Some(0)), "{events}");
+    // Parts that were joined are decided as one.
+    for part in ["1/2", "2/2"] {
+        project.hotseat(&["test", "--shard", part]);
+    }
+    assert_eq!(project.hotseat(&["merge", "last", "last~1"]).code, 0);
+    recheck(&project, &["last"]).all_passed();
+}
+
+#[test]
+fn times_that_were_not_known_are_not_known_afterwards() {
+    let agent = echo_agent();
+    let recording = r#"{"version": 1, "case": "greets", "turns": [
+        {"user": "Hello", "events": [{"type": "message", "text": "You said: Hello"}, {"type": "finished"}]}]}"#;
+    const ONE: &str = "name: greets\nturns: [{ user: Hello, assert: { text: { must_match: Hello } } }]\n";
+    let project = Project::of(&agent).suite("a", ONE).file("greets.json", recording);
+    project.test(&["-n", "replay:greets.json"]).all_passed();
+    recheck(&project, &[]).all_passed();
+    let project = project.suite("a", &ONE.replace("text:", "timing: { max_duration_ms: 5000 }, text:"));
+    let again = recheck(&project, &[]);
+    let failure = again.failure("greets");
+    assert_eq!(failure["kind"], "test_error", "{}", again.output);
+    assert!(
+        failure["message"].as_str().unwrap_or_default().contains("times of this conversation are not known")
+    );
+}
