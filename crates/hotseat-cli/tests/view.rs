@@ -232,6 +232,8 @@ fn a_run_that_was_killed_is_broken_off_and_one_that_is_gone_on_with_goes_on() {
     assert_eq!(running.wait().code, 137);
     let shown = project.hotseat(&["show"]);
     assert!(shown.stderr.contains("did not come to its end"), "{shown}");
+    let second = project.hotseat(&["show", "last", "second"]);
+    assert!(second.code == 2 && second.stderr.contains("`second` was broken off with run"), "{second}");
     let started = project.hotseat(&["show", "--json"]).stdout;
     assert_eq!(started.matches(r#""type":"test_start""#).count(), 2, "what was told is there: {started}");
 
@@ -283,6 +285,20 @@ fn only_pages_of_the_server_itself_are_answered() {
         site.host
     ));
     assert!(!own.head.contains("access-control"), "nobody else may read it: {}", own.head);
+    for (site_of_asker, path, status) in [
+        ("cross-site", "/api/run", 403),
+        ("same-site", "/api/runs/last/search?q=hello", 403),
+        ("same-origin", "/api/run", 200),
+        ("none", "/api/run", 200),
+        // A link of somebody else may lead here.
+        ("cross-site", "/", 200),
+    ] {
+        let reply = site.request(&format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nSec-Fetch-Site: {site_of_asker}\r\nConnection: close\r\n\r\n",
+            site.host
+        ));
+        assert_eq!(reply.status, status, "{site_of_asker} {path}: {}", reply.body);
+    }
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"] {
         let refused = site.request(&format!(
             "{method} /api/run HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",

@@ -11,7 +11,7 @@ use super::head::RunHead;
 use super::keeping::signed;
 use super::life::goes_on;
 use super::reading::Store;
-use crate::run::{Outcome, Repetition, Told};
+use crate::run::{Outcome, Told};
 
 /// A case of which there is something new.
 pub enum Change {
@@ -19,13 +19,11 @@ pub enum Change {
     Begun {
         /// Which one.
         case: Arc<Told>,
-        /// How often it is attempted.
-        repetition: Repetition,
         /// How many of its attempts have ended.
         attempts: usize,
     },
     /// It has ended.
-    Ended(Outcome),
+    Ended(Box<Outcome>),
 }
 
 /// How far a run was told.
@@ -98,13 +96,13 @@ impl Store {
             }
             let (position, has_ended, place) = row.map_err(|error| self.fail(&error))?;
             tell(match has_ended {
-                true => Change::Ended(self.ended_at(&parts, place, None)?),
+                true => Change::Ended(Box::new(self.ended_at(&parts, place, None)?)),
                 false => {
-                    let (case, repetition) = self.told(&parts, place)?;
+                    let (case, _) = self.told(&parts, place)?;
                     let select = "SELECT count(*) FROM attempt WHERE run = ?1 AND place = ?2";
                     let attempts = self.numbers(select, [parts.run, place])?;
                     let attempts = attempts.first().and_then(|count| usize::try_from(*count).ok());
-                    Change::Begun { case, repetition, attempts: attempts.unwrap_or_default() }
+                    Change::Begun { case, attempts: attempts.unwrap_or_default() }
                 }
             });
             reached.position = position;

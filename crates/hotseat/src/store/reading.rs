@@ -178,8 +178,16 @@ impl Store {
         match found.as_slice() {
             [place] => self.ended_at(&parts, *place, None),
             [] => {
-                let known = self.near(parts.run, id)?;
-                Err(StoreError::NoSuchRun(format!("run {} has no case `{id}`{known}", head.short())))
+                let begun = self.numbers(
+                    "SELECT place FROM cases WHERE run = ?1 AND id = ?2 LIMIT 1",
+                    params![parts.run, id],
+                )?;
+                let run = head.short();
+                Err(StoreError::NoSuchRun(match (begun.is_empty(), head.state) {
+                    (false, State::Running) => format!("case `{id}` of run {run} goes on"),
+                    (false, _) => format!("case `{id}` was broken off with run {run}: nothing of it is kept"),
+                    (true, _) => format!("run {run} has no case `{id}`{}", self.near(parts.run, id)?),
+                }))
             }
             several => {
                 let of = several

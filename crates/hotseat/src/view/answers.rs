@@ -82,7 +82,7 @@ pub fn look(path: &Path, meant: &Meant, after: i64) -> Result<Look, StoreError> 
         let setting = &head.about.setting;
         reached = store.changes(head, after, AT_ONCE, &mut |change| {
             rows.extend(match &change {
-                Change::Begun { case, attempts, .. } => to_raw_value(&Row::begun(case, *attempts, setting)),
+                Change::Begun { case, attempts } => to_raw_value(&Row::begun(case, *attempts, setting)),
                 Change::Ended(outcome) => to_raw_value(&Row::of(outcome, setting)),
             });
         })?;

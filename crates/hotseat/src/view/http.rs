@@ -60,7 +60,20 @@ impl Drop for GivesUp {
     }
 }
 
-type Answer = Result<Response, Response>;
+type Answer = Result<Response, Refusal>;
+
+/// Why something is not answered, in words.
+struct Refusal {
+    status: StatusCode,
+    words: String,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": self.words }).to_string();
+        (self.status, of_json(body.into_bytes())).into_response()
+    }
+}
 
 impl Shared {
     pub fn new(
@@ -79,18 +92,20 @@ impl Shared {
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&std::path::Path) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Response> {
+    ) -> Result<T, Refusal> {
         let store = self.store.clone();
         let read = spawn_blocking(move || read(&store)).await;
-        let read =
-            read.map_err(|_| refuse(StatusCode::INTERNAL_SERVER_ERROR, "this is a fault of Hotseat"))?;
+        let read = read.map_err(|_| Refusal {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            words: "this is a fault of Hotseat".to_string(),
+        })?;
         self.note(read.as_ref().err());
         read.map_err(|error| {
             let status = match error {
                 StoreError::NoSuchRun(_) | StoreError::NothingKept(_) => StatusCode::NOT_FOUND,
                 StoreError::Unusable(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
-            refuse(status, &error.to_string())
+            Refusal { status, words: error.to_string() }
         })
     }
 
@@ -137,21 +152,26 @@ async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     response
 }
 
-/// Why a request is not answered: a page of others could reach this server by a name of its own.
+/// Why a request is not answered, if it is not. A page of others could reach this server by a name of its own.
 fn refusal(shared: &Shared, request: &Request) -> Option<Response> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !shared.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)) {
         let [own, ..] = &shared.hosts;
         let words = format!("this server is http://{own}/, and answers nobody who calls it {host:?}");
-        return Some(refuse(StatusCode::FORBIDDEN, &words));
+        return Some(Refusal { status: StatusCode::FORBIDDEN, words }.into_response());
     }
     if request.method() != Method::GET {
         let words = format!("there is nothing to {} here", request.method());
-        let mut refusal = refuse(StatusCode::METHOD_NOT_ALLOWED, &words);
+        let mut refusal = Refusal { status: StatusCode::METHOD_NOT_ALLOWED, words }.into_response();
         refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));
         return Some(refusal);
     }
-    None
+    // Browsers say from where they ask. What another site cannot read it could still have us search for.
+    let asker = request.headers().get("sec-fetch-site").map(HeaderValue::as_bytes);
+    let is_foreign = asker.is_some_and(|asker| asker != b"same-origin" && asker != b"none");
+    let words = || "this is told to pages of this server only".to_string();
+    (is_foreign && request.uri().path().starts_with("/api/"))
+        .then(|| Refusal { status: StatusCode::FORBIDDEN, words: words() }.into_response())
 }
 
 async fn page(State(shared): State<Arc<Shared>>) -> Response {
@@ -164,8 +184,9 @@ async fn page(State(shared): State<Arc<Shared>>) -> Response {
     response
 }
 
-async fn unknown() -> Response {
-    refuse(StatusCode::NOT_FOUND, "there is nothing here; the page of a run is /runs/ID")
+async fn unknown() -> Refusal {
+    let words = "there is nothing here; the page of a run is /runs/ID".to_string();
+    Refusal { status: StatusCode::NOT_FOUND, words }
 }
 
 async fn news_of_meant(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Answer {
@@ -238,20 +259,17 @@ fn member(query: Option<&str>, name: &str) -> Option<String> {
     members.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-fn number<N: std::str::FromStr>(query: Option<&str>, name: &str) -> Result<Option<N>, Response> {
-    let wrong = |_| refuse(StatusCode::BAD_REQUEST, &format!("`{name}` is a whole number"));
+fn number<N: std::str::FromStr>(query: Option<&str>, name: &str) -> Result<Option<N>, Refusal> {
+    let words = || format!("`{name}` is a whole number");
+    let wrong = |_| Refusal { status: StatusCode::BAD_REQUEST, words: words() };
     member(query, name).map(|text| text.parse().map_err(wrong)).transpose()
 }
 
 /// Behind which place of a run something is asked for; the whole of it where nobody says.
-fn place(query: Option<&str>) -> Result<i64, Response> {
+fn place(query: Option<&str>) -> Result<i64, Refusal> {
     Ok(number(query, "after")?.unwrap_or(0))
 }
 
 fn of_json(body: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
-}
-
-fn refuse(status: StatusCode, words: &str) -> Response {
-    (status, of_json(json!({ "error": words }).to_string().into_bytes())).into_response()
 }

@@ -303,6 +303,7 @@ if (source.live) {
   }, (words) => {
     trouble = words;
     if (!begun) show(overview);
+    overview.classList.toggle('awaited', !source.run);
     drawBanner();
   });
 } else {
