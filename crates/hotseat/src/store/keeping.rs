@@ -160,7 +160,9 @@ impl Writing {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let run = head.number;
         // Places of events are never given twice, also not those of what is forgotten: whoever follows the run knows them.
-        let last = "SELECT max(coalesce(max(ended), 0), coalesce(max(began), 0)) FROM cases WHERE run = ?1";
+        let last = "SELECT coalesce(max(told), 0) FROM (
+                        SELECT began AS told FROM cases WHERE run = ?1 UNION ALL SELECT ended FROM cases WHERE run = ?1
+                        UNION ALL SELECT told FROM attempt WHERE run = ?1 UNION ALL SELECT told FROM stop WHERE run = ?1)";
         let told: i64 = transaction.query_row(last, [run], |row| row.get(0))?;
         let left = "run = ?1 AND place IN
                     (SELECT place FROM cases WHERE run = ?1 AND (status IS NULL OR left_over <> 0))";
