@@ -170,7 +170,8 @@ fn stops(viewing: Running) {
 fn a_run_is_followed_while_it_goes_on() {
     let agent = agent();
     let project = Project::of(&agent).suite("a", &suite());
-    let running = project.command(&["test", "--parallel", "1"]).spawn();
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    running.wait_for_stdout("Running Tests");
     agent.wait_at_gate("open", LONG);
     let (viewing, site) = view(&project, &[]);
     let mut page = Page::open(&site, "/api/run");
@@ -204,7 +205,8 @@ fn attempts_of_a_case_that_goes_on_are_counted() {
         _ => Run::of(request).started().text("good").finished(),
     });
     let project = Project::of(&agent).suite("a", &case("steady", "hello", "good"));
-    let running = project.command(&["test", "--runs", "3", "--parallel", "1"]).spawn();
+    let mut running = project.command(&["test", "--runs", "3", "--parallel", "1"]).spawn();
+    running.wait_for_stdout("Running Tests");
     agent.wait_at_gate("open", LONG);
     let (viewing, site) = view(&project, &[]);
     let mut page = Page::open(&site, "/api/run");
@@ -220,7 +222,8 @@ fn attempts_of_a_case_that_goes_on_are_counted() {
 fn a_run_that_was_killed_is_broken_off_and_one_that_is_gone_on_with_goes_on() {
     let agent = agent();
     let project = Project::of(&agent).suite("a", &suite());
-    let running = project.command(&["test", "--parallel", "1"]).spawn();
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    running.wait_for_stdout("Running Tests");
     agent.wait_at_gate("open", LONG);
     let (viewing, site) = view(&project, &[]);
     let mut page = Page::open(&site, "/api/run");
