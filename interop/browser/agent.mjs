@@ -1,4 +1,5 @@
 // An agent for the pages: what it does follows from the words of the user. It speaks JSON lines.
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -43,6 +44,11 @@ const acts = {
     const even = [...conversation].reduce((sum, c) => sum + c.charCodeAt(0), 0) % 2 === 0;
     say({ type: 'text', text: even ? 'heads' : 'tails' });
   },
+  // Stands still until somebody makes a file.
+  async gate(turn, conversation, text) {
+    while (!existsSync(text)) await wait(20);
+    say({ type: 'text', text: `The ${text} is open.` });
+  },
   async hello() {
     say({ type: 'text', text: 'Hello. What can I do for you?' });
     say({ type: 'awaiting_input', hint: 'a wish' });
@@ -53,6 +59,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   const message = JSON.parse(line);
   if (message.type !== 'message') continue;
   const act = Object.keys(acts).find((word) => message.text.includes(word)) || 'hello';
-  await acts[act](message.turn, message.conversation_id);
+  await acts[act](message.turn, message.conversation_id, message.text);
   if (act !== 'crash') say({ type: 'done' });
 }

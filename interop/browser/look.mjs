@@ -3,31 +3,10 @@ import { chromium } from 'playwright-core';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { live } from './live.mjs';
+import { counts, is, look, ok, open as openAt, within } from './looking.mjs';
 
 const [hotseat, browserPath, folder] = process.argv.slice(2);
-let passed = 0;
-let failed = 0;
-
-async function look(name, act) {
-  try {
-    await act();
-    passed += 1;
-    console.log(`  ok   ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`  FAIL ${name}\n    | ${String(error.stack || error).split('\n').slice(0, 4).join('\n    | ')}`);
-  }
-}
-
-function is(found, wanted, what = '') {
-  const [a, b] = [JSON.stringify(found), JSON.stringify(wanted)];
-  if (a !== b) throw new Error(`${what} is ${a}, not ${b}`);
-}
-
-function ok(holds, what) {
-  if (!holds) throw new Error(what);
-}
-
 function run(...args) {
   const ran = spawnSync(hotseat, ['test', ...args], { cwd: folder, encoding: 'utf8' });
   if (![0, 1].includes(ran.status)) throw new Error(`hotseat ended with ${ran.status}: ${ran.stderr}`);
@@ -68,30 +47,10 @@ const browser = await chromium.launch({
   args: ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 
-// A page in which nothing goes wrong unseen: errors, messages on the console, requests and dialogs are all kept.
-async function open(file, hash = '', options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
-  page.troubles = [];
-  page.on('console', (message) => page.troubles.push(`console: ${message.text()}`));
-  page.on('pageerror', (error) => page.troubles.push(`error: ${error.message}`));
-  page.on('dialog', (dialog) => { page.troubles.push('dialog'); dialog.dismiss(); });
-  page.on('request', (request) => {
-    if (!/^(file|data|blob):/.test(request.url())) page.troubles.push(`request: ${request.url()}`);
-  });
-  await page.goto(`file://${join(folder, file)}${hash}`);
-  await page.waitForSelector('h1');
-  return page;
-}
-
+const open = (file, hash = '', options = {}) => openAt(browser, `file://${join(folder, file)}${hash}`, options);
 const names = (page) => page.$$eval('.list .row .name', (all) => all.map((one) => one.firstChild.textContent));
 const until = (page, count) => page.waitForFunction((n) => document.querySelectorAll('.list .row').length === n, count);
 const link = (id, more = '') => `#${new URLSearchParams({ case: id })}${more}`;
-
-async function within(page, act) {
-  await act(page);
-  is(page.troubles, [], 'what went wrong');
-  await page.close();
-}
 
 // ---- the overview
 
@@ -285,5 +244,6 @@ await look(`5,000 cases are open within ${LIMIT.open} ms and filtered within ${L
   await within(page, async () => {});
 });
 
+await live(browser, hotseat, folder);
 await browser.close();
-console.log(`${passed} ${failed}`);
+console.log(counts());

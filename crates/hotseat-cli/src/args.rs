@@ -41,6 +41,8 @@ pub enum Command {
     Runs(RunsArgs),
     /// Show a run that is kept, or one conversation of it.
     Show(ShowArgs),
+    /// Show a run in the browser, while it goes on and later.
+    View(ViewArgs),
     /// Go on with a run that was broken off.
     Resume(ResumeArgs),
     /// Decide the conversations of a run again by what its suites assert now; nobody is contacted.
@@ -156,6 +158,10 @@ pub struct TestArgs {
     /// Do not keep this run, whatever `store` of the project file says.
     #[arg(long, help_heading = "Reports")]
     pub no_store: bool,
+    /// Serve the page of this run while it goes on, as `hotseat view` does, and say where on standard error. On a terminal
+    /// the page stays until Ctrl-C, elsewhere it ends with the run.
+    #[arg(long, help_heading = "Reports", conflicts_with = "dry_run")]
+    pub view: bool,
     /// Start no new case after one has failed.
     #[arg(long, help_heading = "Run")]
     pub fail_fast: bool,
@@ -276,6 +282,19 @@ pub struct ShowArgs {
     /// Print what happened as JSON lines: the events of the run, or those of the conversation.
     #[arg(long, conflicts_with = "verbose")]
     pub json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ViewArgs {
+    /// The run: its id, the beginning of it, or `last` (`last~1` is the one before). Default: the run that goes on, or
+    /// else the last.
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+    #[command(flatten)]
+    pub at: StoreArgs,
+    /// The port to listen at, on this machine only; 0 is any that is free.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub port: u16,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -18,6 +18,7 @@ mod schema;
 mod serve;
 mod show;
 mod test;
+mod view;
 mod world;
 mod writer;
 
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args, &world),
         Command::Runs(args) => runs::run(&args, &world),
         Command::Show(args) => show::run(args, &world),
+        Command::View(args) => view::run(&args, &world),
     };
     exit.into()
 }

@@ -2,7 +2,6 @@
 
 use hotseat::report::{count, duration, one_line};
 use hotseat::store::{Limits, Origin, RunHead, State, Store};
-use serde_json::{Value, json};
 
 use crate::args::RunsArgs;
 use crate::exit::Exit;
@@ -34,7 +33,8 @@ pub fn run(args: &RunsArgs, world: &World) -> Exit {
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
     match store.runs(most) {
         Ok(runs) if args.json => {
-            world.print(|out| runs.iter().try_for_each(|run| writeln!(out, "{}", of(run))))
+            let lines = runs.iter().map(|run| serde_json::to_string(&run.record()));
+            world.print(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
         }
         Ok(runs) => {
             world.print(|out| runs.iter().try_for_each(|run| writeln!(out, "{}", line(run, world.width()))))
@@ -89,30 +89,6 @@ fn suites(run: &RunHead) -> String {
         Origin::Rechecked { of } => format!("{suites} (recheck of {})", of.get(..8).unwrap_or(of)),
         Origin::Merged { of } => format!("{suites} ({} merged)", count(of.len(), "run")),
     }
-}
-
-/// The same for programs.
-fn of(run: &RunHead) -> Value {
-    let summary = run.summary.as_ref();
-    json!({
-        "id": run.id,
-        "state": run.state,
-        "started_at": jiff::Timestamp::from_millisecond(run.began).map(|at| at.to_string()).ok(),
-        "duration_ms": summary.map(|summary| summary.duration.as_micros() as f64 / 1000.0),
-        "total": run.about.total,
-        "passed": run.counts.passed,
-        "failed": run.counts.failed,
-        "skipped": run.counts.skipped,
-        "unfinished": run.unfinished(),
-        "inputs": run.about.setting.inputs,
-        "agents": run.about.setting.agents().map(|agent| &agent.id).collect::<Vec<_>>(),
-        "commit": run.commit.as_ref().map(|commit| &commit.id),
-        "dirty": run.commit.as_ref().map(|commit| commit.dirty),
-        "hotseat": run.about.hotseat,
-        "shard": run.about.shard.map(|shard| shard.to_string()),
-        "origin": run.about.origin,
-        "command": run.about.command,
-    })
 }
 
 fn megabytes(bytes: u64) -> String {

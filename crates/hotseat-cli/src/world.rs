@@ -83,6 +83,16 @@ impl World {
         self.color_on(self.stdout_terminal)
     }
 
+    /// Whether what is said on standard error has colours.
+    pub fn color_of_errors(&self) -> bool {
+        self.color_on(self.stderr_terminal)
+    }
+
+    /// Whether somebody sees what is said on standard error while it is said, and can end the program.
+    pub fn is_watched(&self) -> bool {
+        self.stderr_terminal && !self.is_set("CI")
+    }
+
     /// How many columns there are.
     pub fn width(&self) -> usize {
         self.width

@@ -16,7 +16,8 @@
 //! - [`dsl`]: tests in Rust, which are cases whose bodies drive their sessions;
 //! - [`compare`]: two runs beside each other;
 //! - [`store`]: runs are kept, and told again;
-//! - [`report`]: console, JSON, JSON lines, JUnit, GitHub.
+//! - [`report`]: console, JSON, JSON lines, JUnit, GitHub;
+//! - [`view`]: runs in a browser while they go on.
 
 pub mod adapters;
 pub mod cases;
@@ -38,6 +39,7 @@ pub mod session;
 pub mod statistics;
 pub mod store;
 pub mod typescript;
+pub mod view;
 
 /// The pages about tests in Rust: what they show compiles.
 #[cfg(doctest)]

@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["adapters", "cases", "checks", "config", "evaluate", "expect", "graph", "report", "run", "session"],
     ),
     ("store", &["cases", "run", "session"]),
+    ("view", &["report", "store"]),
 ];
 
 /// Where a test file in Rust, which is a program of its own, reads arguments and environment.

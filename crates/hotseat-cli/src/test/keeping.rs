@@ -13,11 +13,37 @@ use crate::args::TestArgs;
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::kept::{limits, refuse};
+use crate::view::Viewing;
 use crate::world::World;
 
 /// Whether the run is to be kept.
 pub fn wanted(args: &TestArgs, project: &Project) -> bool {
     project.store.on && !args.no_store
+}
+
+/// Whether the page of the run can be served: it shows what is kept.
+///
+/// # Errors
+/// That nothing will be.
+pub fn can_be_viewed(args: &TestArgs, project: &Project) -> Result<(), Diagnostic> {
+    if !args.view || wanted(args, project) {
+        return Ok(());
+    }
+    let what = if args.no_store { "--no-store" } else { "`store: false` in the project file" };
+    let message = format!("--view shows what is kept of a run, and {what} keeps nothing");
+    Err(Diagnostic::new(message).help("`-o report.html` writes the page when the run is over"))
+}
+
+/// Serves the page of a run that is to be kept. What is wrong has been said when this fails.
+pub fn view(keeping: Option<&Keeping>, project: &Project, world: &World) -> Result<Option<Viewing>, Exit> {
+    // Why it is not kept is said by whoever was to keep it.
+    let Some(keeping) = keeping else { return Ok(None) };
+    let viewing = Viewing::begin(store_of(&project.root), keeping.id(), world).map_err(|error| {
+        world.complain_of(format!("--view: the page cannot be served: {error}"));
+        Exit::Broken
+    })?;
+    world.say(&format!("view: http://{}/", viewing.address()));
+    Ok(Some(viewing))
 }
 
 /// The cases that failed in the last run that is kept, or in the one before a run that is gone on with, by the names of their suites and by their ids. What keeps them

@@ -27,6 +27,7 @@ use crate::exit::Exit;
 use crate::input::Input;
 use crate::kept::refuse;
 use crate::list::{Few, open, read};
+use crate::view::Viewing;
 use crate::world::World;
 use rechecking::Rechecking;
 use telling::Telling;
@@ -59,19 +60,30 @@ pub enum Task {
 /// Runs the cases that are selected, or what of them is left of a run that was broken off; or decides them again.
 pub fn run(args: TestArgs, task: Task, world: &World) -> Exit {
     let json = args.json;
-    let mut events = None;
-    let exit = carry_out(args, task, world, &mut events);
-    if !json {
-        return exit;
+    let mut left = Left::default();
+    let mut exit = carry_out(args, task, world, &mut left);
+    if json {
+        let ended = match &mut left.events {
+            Some(events) => events.end(exit.code()),
+            None => report::nothing_ran(&mut io::stdout(), exit.code()),
+        };
+        if ended.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+            exit = Exit::Broken;
+        }
     }
-    let ended = match &mut events {
-        Some(events) => events.end(exit.code()),
-        None => report::nothing_ran(&mut io::stdout(), exit.code()),
-    };
-    match ended {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Exit::Broken,
-        Ok(()) | Err(_) => exit,
+    if let Some(viewing) = left.viewing {
+        viewing.stay(world);
     }
+    exit
+}
+
+/// What is left to be done when a run is over.
+#[derive(Default)]
+struct Left {
+    /// Events still lack their end.
+    events: Option<Events<io::Stdout>>,
+    /// Somebody may still look at the page.
+    viewing: Option<Viewing>,
 }
 
 /// Whether arguments that could not be read ask for events.
@@ -88,20 +100,15 @@ pub fn misused(words: &str) {
         .and_then(|()| report::nothing_ran(&mut io::stdout(), Exit::Usage.code()));
 }
 
-/// Does what the arguments say. Events, where they are asked for, still lack their end.
-fn carry_out(args: TestArgs, task: Task, world: &World, events: &mut Option<Events<io::Stdout>>) -> Exit {
-    match try_to(args, task, world, events) {
+/// Does what the arguments say.
+fn carry_out(args: TestArgs, task: Task, world: &World, left: &mut Left) -> Exit {
+    match try_to(args, task, world, left) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
 /// The same. What keeps the run from beginning has been said when this fails.
-fn try_to(
-    mut args: TestArgs,
-    task: Task,
-    world: &World,
-    events: &mut Option<Events<io::Stdout>>,
-) -> Result<Exit, Exit> {
+fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Result<Exit, Exit> {
     let (resumed, rechecked) = match task {
         Task::New => (None, None),
         Task::Resume(resumed) => (Some(resumed), None),
@@ -154,6 +161,7 @@ fn try_to(
                 .map_err(|wrong| world.refuse(wrong))?,
         );
     }
+    keeping::can_be_viewed(&args, &project).map_err(|wrong| world.refuse([wrong]))?;
     if plan.lacks_agent() {
         return Err(world.refuse([project.no_target()]));
     }
@@ -229,6 +237,10 @@ fn try_to(
     };
     let earlier =
         resumed.as_ref().map(keeping::earlier).transpose().map_err(|error| refuse(&error, world))?;
+    let viewing = match args.view {
+        true => keeping::view(keeping.as_ref(), &project, world)?,
+        false => None,
+    };
     let telling = Telling::begin(reporters, keeping, look.somebody_types);
     let mut telling = telling.map_err(|error| broken(format!("cannot start: {error}")))?;
     let plan = Arc::new(plan);
@@ -256,8 +268,17 @@ fn try_to(
     if let (Ok(Summary { interrupted: true, .. }), Some(id), true) = (&ended, &reporters.kept, can_go_on) {
         world.say(&format!("note: `hotseat resume {}` runs what is left", id.get(..8).unwrap_or(id)));
     }
+    // Whoever has ended the run wants the program to end.
+    let is_whole = matches!(&ended, Ok(summary) if !summary.interrupted);
+    match viewing {
+        Some(viewing) if is_whole && reporters.kept.is_some() && world.is_watched() => {
+            left.viewing = Some(viewing);
+        }
+        Some(viewing) => viewing.end(reporters.kept.as_deref(), world),
+        None => {}
+    }
     let not_written = reporters.errors;
-    *events = reporters.events;
+    left.events = reporters.events;
     // Tasks that are stuck in something uninterruptible must not keep the program.
     runtime.shutdown_background();
     match ended {

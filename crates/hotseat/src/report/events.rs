@@ -147,7 +147,7 @@ impl<W: Write + Send> Reporter for Events<W> {
             RunEvent::Started { total, parallel, at } => {
                 line(out, "start", StartRecord::of(*total, *parallel, *at, &self.setting))
             }
-            RunEvent::CaseStarted(selected) => line(out, "test_start", TestRecord::of(selected)),
+            RunEvent::CaseStarted { case, .. } => line(out, "test_start", TestRecord::of(case)),
             RunEvent::AttemptEnded { attempt, repetition } => match repetition {
                 // What the only attempt came to is what the case came to.
                 Repetition::Retried { retries: 0 } => Ok(()),

@@ -57,7 +57,7 @@ impl Reporter for Json {
                 out.flush()
             }
             RunEvent::Started { .. }
-            | RunEvent::CaseStarted(_)
+            | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_) => Ok(()),
         }

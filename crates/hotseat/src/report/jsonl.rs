@@ -48,7 +48,7 @@ impl Reporter for JsonLines {
             }
             RunEvent::CaseEnded(outcome) => line(out, "result", ResultRecord::of(outcome, setting)),
             RunEvent::Ended(summary) => line(out, "summary", SummaryRecord::of(summary, setting)),
-            RunEvent::CaseStarted(_) | RunEvent::AttemptEnded { .. } | RunEvent::Stopping(_) => Ok(()),
+            RunEvent::CaseStarted { .. } | RunEvent::AttemptEnded { .. } | RunEvent::Stopping(_) => Ok(()),
         }
     }
 }

@@ -113,7 +113,7 @@ impl Reporter for JUnit {
             RunEvent::CaseEnded(outcome) => self.add(outcome),
             RunEvent::Ended(summary) => self.write(summary.duration),
             RunEvent::Started { .. }
-            | RunEvent::CaseStarted(_)
+            | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_) => Ok(()),
         }

@@ -102,7 +102,7 @@ impl Reporter for Markdown {
                 self.file.flush()
             }
             RunEvent::Started { .. }
-            | RunEvent::CaseStarted(_)
+            | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_) => Ok(()),
         }

@@ -5,7 +5,7 @@ mod console;
 mod events;
 mod failures;
 mod github;
-mod html;
+pub mod html;
 mod json;
 mod jsonl;
 mod junit;

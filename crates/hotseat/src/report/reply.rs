@@ -73,7 +73,7 @@ impl<W: Write + Send> Reporter for Reply<W> {
                 Ok(())
             }
             RunEvent::Started { .. }
-            | RunEvent::CaseStarted(_)
+            | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_)
             | RunEvent::Ended(_) => Ok(()),

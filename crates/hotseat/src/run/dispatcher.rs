@@ -82,7 +82,12 @@ pub enum RunEvent {
         at: Millis,
     },
     /// A case begins.
-    CaseStarted(Arc<Told>),
+    CaseStarted {
+        /// Which one.
+        case: Arc<Told>,
+        /// How often it is attempted.
+        repetition: Repetition,
+    },
     /// An attempt at a case has ended.
     AttemptEnded {
         /// Which one.
@@ -182,7 +187,8 @@ pub async fn execute(
                         Some(recheck) => recheck.select(selected, &outside.project),
                         None => selected,
                     };
-                    report(RunEvent::CaseStarted(selected.told.clone()));
+                    let repetition = options.repetition(&selected);
+                    report(RunEvent::CaseStarted { case: selected.told.clone(), repetition });
                     dispatch.begin(selected);
                 }
                 Some(Err(mistakes)) => (all_begun, unreadable) = (true, Some(mistakes)),

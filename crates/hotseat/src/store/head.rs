@@ -76,6 +76,28 @@ pub struct RunHead {
     pub state: State,
 }
 
+/// A run as it is listed for programs.
+#[derive(Debug, Serialize)]
+pub struct RunRecord<'a> {
+    id: &'a str,
+    state: State,
+    started_at: Option<String>,
+    duration_ms: Option<f64>,
+    total: usize,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    unfinished: usize,
+    inputs: &'a [Arc<str>],
+    agents: Vec<&'a str>,
+    commit: Option<&'a str>,
+    dirty: Option<bool>,
+    hotseat: &'a str,
+    shard: Option<String>,
+    origin: &'a Origin,
+    command: &'a [String],
+}
+
 /// How many cases of a run came to what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -119,6 +141,31 @@ impl RunHead {
     /// The id, as far as people need it.
     pub fn short(&self) -> &str {
         short(&self.id)
+    }
+
+    /// The run as it is listed for programs.
+    pub fn record(&self) -> RunRecord<'_> {
+        let About { setting, total, hotseat, command, origin, shard, .. } = &self.about;
+        let summary = self.summary.as_ref();
+        RunRecord {
+            id: &self.id,
+            state: self.state,
+            started_at: jiff::Timestamp::from_millisecond(self.began).map(|at| at.to_string()).ok(),
+            duration_ms: summary.map(|summary| summary.duration.as_micros() as f64 / 1000.0),
+            total: *total,
+            passed: self.counts.passed,
+            failed: self.counts.failed,
+            skipped: self.counts.skipped,
+            unfinished: self.unfinished(),
+            inputs: &setting.inputs,
+            agents: setting.agents().map(|agent| &*agent.id).collect(),
+            commit: self.commit.as_ref().map(|commit| commit.id.as_str()),
+            dirty: self.commit.as_ref().map(|commit| commit.dirty),
+            hotseat,
+            shard: shard.map(|shard| shard.to_string()),
+            origin,
+            command,
+        }
     }
 
     /// How many cases have not ended.

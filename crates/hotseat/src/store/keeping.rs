@@ -39,10 +39,8 @@ struct Writing {
     /// How many events there were.
     told: i64,
     known: Known,
-    /// Where cases began whose attempts have not ended.
-    began: HashMap<usize, i64>,
     /// Attempts that are written together with what their case came to, for it takes no other.
-    alone: HashMap<usize, (Arc<Attempt>, Repetition)>,
+    alone: HashMap<usize, Arc<Attempt>>,
     /// Cases that were kept before: what is told of them again is not.
     before: HashSet<usize>,
     /// What it was made with, where that is known before it begins.
@@ -94,7 +92,6 @@ impl Keeping {
             number: None,
             told: 0,
             known: Known::default(),
-            began: HashMap::new(),
             alone: HashMap::new(),
             before: HashSet::new(),
             commit,
@@ -162,14 +159,17 @@ impl Writing {
     fn of(connection: &mut Connection, head: RunHead) -> rusqlite::Result<Writing> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let run = head.number;
+        // Places of events are never given twice, also not those of what is forgotten: whoever follows the run knows them.
+        let last = "SELECT coalesce(max(told), 0) FROM (
+                        SELECT began AS told FROM cases WHERE run = ?1 UNION ALL SELECT ended FROM cases WHERE run = ?1
+                        UNION ALL SELECT told FROM attempt WHERE run = ?1 UNION ALL SELECT told FROM stop WHERE run = ?1)";
+        let told: i64 = transaction.query_row(last, [run], |row| row.get(0))?;
         let left = "run = ?1 AND place IN
                     (SELECT place FROM cases WHERE run = ?1 AND (status IS NULL OR left_over <> 0))";
         transaction.execute(&format!("DELETE FROM attempt WHERE {left}"), [run])?;
         transaction.execute(&format!("DELETE FROM cases WHERE {left}"), [run])?;
         transaction.execute("DELETE FROM stop WHERE run = ?1", [run])?;
         transaction.execute("UPDATE run SET ended = NULL, summary = NULL WHERE number = ?1", [run])?;
-        let last = "SELECT max(coalesce(max(ended), 0), coalesce(max(began), 0)) FROM cases WHERE run = ?1";
-        let told: i64 = transaction.query_row(last, [run], |row| row.get(0))?;
         let mut known = Known::default();
         {
             let mut select = transaction.prepare("SELECT number, path, shown FROM suite WHERE run = ?1")?;
@@ -198,7 +198,6 @@ impl Writing {
             number: Some(run),
             told,
             known,
-            began: HashMap::new(),
             alone: HashMap::new(),
             before,
             commit: None,
@@ -218,17 +217,15 @@ impl Writing {
         let Some(run) = self.number else { return Ok(()) };
         match event {
             RunEvent::Started { .. } => Ok(()),
-            RunEvent::CaseStarted(told) => {
-                self.began.insert(told.index, self.told);
-                Ok(())
+            RunEvent::CaseStarted { case, repetition } => {
+                self.case(case, Some((*repetition, self.told)), run, transaction)
             }
             RunEvent::AttemptEnded { attempt, repetition } => match repetition {
                 Repetition::Retried { retries: 0 } => {
-                    self.alone.insert(attempt.selected.index, (attempt.clone(), *repetition));
+                    self.alone.insert(attempt.selected.index, attempt.clone());
                     Ok(())
                 }
                 Repetition::Retried { .. } | Repetition::Repeated { .. } => {
-                    self.case(&attempt.selected, Some(*repetition), run, transaction)?;
                     self.attempt(attempt, run, Some(self.told), transaction)
                 }
             },
@@ -247,21 +244,21 @@ impl Writing {
         }
     }
 
-    /// A case of which something is kept for the first time.
+    /// A case of which something is kept for the first time: one that begins, with how often it is attempted and the
+    /// place of that event, or one that never will.
     fn case(
         &mut self,
         told: &Told,
-        repetition: Option<Repetition>,
+        begun: Option<(Repetition, i64)>,
         run: i64,
         transaction: &Transaction<'_>,
     ) -> rusqlite::Result<()> {
+        let (repetition, began) = begun.unzip();
         let suite = self.suite(&told.suite, run, transaction)?;
         let facts = pack(&kept::case(told, repetition).map_err(unwritable)?);
-        let began = self.began.get(&told.index);
-        // Attempts of a case come one after the other; only the first of them has to write it down.
         transaction
             .prepare_cached(
-                "INSERT OR IGNORE INTO cases (run, place, id, suite, began, facts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO cases (run, place, id, suite, began, facts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
             .execute(params![run, signed(told.index), told.case.id, signed(suite), began, facts])?;
         Ok(())
@@ -299,14 +296,11 @@ impl Writing {
         transaction: &Transaction<'_>,
     ) -> rusqlite::Result<()> {
         let index = outcome.selected.index;
-        let alone = self.alone.remove(&index);
-        let repetition = alone.as_ref().map(|(_, repetition)| *repetition);
-        self.case(&outcome.selected, repetition, run, transaction)?;
-        self.began.remove(&index);
-        if let Some((attempt, _)) = alone {
+        if let Some(attempt) = self.alone.remove(&index) {
             // The event that told of it came right before this one.
             self.attempt(&attempt, run, Some(self.told - 1), transaction)?;
         } else if outcome.never_begun {
+            self.case(&outcome.selected, None, run, transaction)?;
             for attempt in &outcome.attempts {
                 self.attempt(attempt, run, None, transaction)?;
             }

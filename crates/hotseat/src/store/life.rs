@@ -6,6 +6,13 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// How often the sign is tried to be taken: somebody who only looks holds it for a moment.
+const TRIES: usize = 10;
+/// How long it takes until the next try.
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// The sign that a run goes on.
 #[derive(Debug)]
@@ -26,13 +33,18 @@ impl Life {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let file = File::create(&path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Life { path, _file: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            // Without locks nobody can tell; two processes that finish the same run are rarer than such file systems.
-            Err(TryLockError::Error(_)) => Ok(Some(Life { path, _file: file })),
+        for _ in 0..TRIES {
+            let file = File::create(&path)?;
+            match file.try_lock() {
+                Ok(()) if path.exists() => return Ok(Some(Life { path, _file: file })),
+                // Whoever looked took it for what a process had left, and cleared it away.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => thread::sleep(MOMENT),
+                // Without locks nobody can tell; two processes that finish the same run are rarer than such file systems.
+                Err(TryLockError::Error(_)) => return Ok(Some(Life { path, _file: file })),
+            }
         }
+        Ok(None)
     }
 }
 

@@ -8,6 +8,7 @@
 //! The file is written ahead (WAL): several processes can keep runs in it at once, and after a loss of power the last
 //! moments may be missing.
 
+mod changes;
 mod error;
 mod git;
 mod head;
@@ -22,9 +23,10 @@ mod reading;
 mod recheck;
 mod tables;
 
+pub use changes::{Change, Reached, Stamp};
 pub use error::StoreError;
 pub use git::Commit;
-pub use head::{About, Counts, Origin, RunHead, State};
+pub use head::{About, Counts, Origin, RunHead, RunRecord, State};
 pub use keeping::Keeping;
 pub use merging::{export, merge};
 pub use place::{FOLDER, store_of};

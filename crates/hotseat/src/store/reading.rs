@@ -22,8 +22,8 @@ use crate::run::{Attempt, Outcome, Repetition, RunEvent, Summary, Told};
 
 /// Runs that are kept.
 pub struct Store {
-    path: PathBuf,
-    connection: Connection,
+    pub(super) path: PathBuf,
+    pub(super) connection: Connection,
 }
 
 /// What a run needs to be read: what its cases refer to.
@@ -127,7 +127,10 @@ impl Store {
         for row in rows {
             let Kept { what, place, number, wish } = row.map_err(|error| self.fail(&error))?;
             match what {
-                0 => report(RunEvent::CaseStarted(self.told(&parts, place)?.0)),
+                0 => {
+                    let (case, repetition) = self.told(&parts, place)?;
+                    report(RunEvent::CaseStarted { case, repetition });
+                }
                 1 => {
                     let (told, repetition) = match open.get(&place) {
                         Some((repetition, ended)) => (ended[0].selected.clone(), *repetition),
@@ -175,8 +178,16 @@ impl Store {
         match found.as_slice() {
             [place] => self.ended_at(&parts, *place, None),
             [] => {
-                let known = self.near(parts.run, id)?;
-                Err(StoreError::NoSuchRun(format!("run {} has no case `{id}`{known}", head.short())))
+                let begun = self.numbers(
+                    "SELECT place FROM cases WHERE run = ?1 AND id = ?2 LIMIT 1",
+                    params![parts.run, id],
+                )?;
+                let run = head.short();
+                Err(StoreError::NoSuchRun(match (begun.is_empty(), head.state) {
+                    (false, State::Running) => format!("case `{id}` of run {run} goes on"),
+                    (false, _) => format!("case `{id}` was broken off with run {run}: nothing of it is kept"),
+                    (true, _) => format!("run {run} has no case `{id}`{}", self.near(parts.run, id)?),
+                }))
             }
             several => {
                 let of = several
@@ -246,7 +257,7 @@ impl Store {
         Ok(near.map_or_else(String::new, |near| format!("; did you mean `{near}`?")))
     }
 
-    fn head(&self, number: i64) -> Result<RunHead, StoreError> {
+    pub(super) fn head(&self, number: i64) -> Result<RunHead, StoreError> {
         let select = "SELECT id, began, about, summary, git_commit, git_dirty FROM run WHERE number = ?1";
         type Columns = (String, Millis, Vec<u8>, Option<String>, Option<String>, Option<bool>);
         let columns = |row: &Row<'_>| -> rusqlite::Result<Columns> {
@@ -344,7 +355,7 @@ impl Store {
     }
 
     /// A case that has ended, with these attempts if they were read already.
-    fn ended_at(
+    pub(super) fn ended_at(
         &self,
         parts: &Parts,
         place: i64,
@@ -371,7 +382,11 @@ impl Store {
         kept.outcome(first.selected.clone(), attempts).ok_or_else(|| self.broken("an attempt is missing"))
     }
 
-    fn numbers(&self, select: &str, params: impl rusqlite::Params) -> Result<Vec<i64>, StoreError> {
+    pub(super) fn numbers(
+        &self,
+        select: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<i64>, StoreError> {
         let mut select = self.prepare(select)?;
         let rows = select.query_map(params, |row| row.get(0)).map_err(|error| self.fail(&error))?;
         rows.collect::<Result<_, _>>().map_err(|error| self.fail(&error))

@@ -173,8 +173,8 @@ impl<W: Write + Send> Reporter for Console<W> {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let mut text = match event {
             RunEvent::Started { .. } => frame::opening(&self.look, &self.setting),
-            RunEvent::CaseStarted(selected) => {
-                self.progress.started(&selected.case.name);
+            RunEvent::CaseStarted { case, .. } => {
+                self.progress.started(&case.case.name);
                 String::new()
             }
             RunEvent::AttemptEnded { repetition: Repetition::Repeated { .. }, .. } => {

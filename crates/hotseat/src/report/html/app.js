@@ -2,12 +2,16 @@
 
 const source = pageSource();
 const app = document.getElementById('app');
+// Only a page that is served knows other runs.
+const runs = source.live ? runList(source) : null;
 
-// `#status=failed&q=refund` is the overview, `#case=ID` a case.
+// `#status=failed&q=refund` is the overview, `#case=ID` a case, `#runs` the runs that are kept.
 let route = new URLSearchParams();
 // What the overview was last asked for; its filters stay while a case is shown.
 let wanted = new URLSearchParams();
 let turn = 0;
+// The case that is shown as it was when it was drawn.
+let shownRow = null;
 
 const moves = {
   link: links(),
@@ -70,56 +74,59 @@ function choose(key, value) {
 function showOverview() {
   wanted = route;
   if (search.value !== (wanted.get('q') || '')) search.value = wanted.get('q') || '';
-  if (overview.parentNode !== app) fill(app, top, overview);
+  show(overview);
   drawOverview();
 }
 
 function drawOverview() {
+  overview.classList.toggle('awaited', !source.run);
+  if (!source.run) {
+    renew(head, h('header.run-head', {}, h('h1', { tabindex: '-1' }, 'Hotseat'), h('p.how-far', {}, mark('running', 'awaited'), h('span', {}, 'This run has not begun yet.'))));
+    return;
+  }
+  if (searched && searched.q === wanted.get('q')) wanted.said = searched.said;
   const rows = selected(source.rows, wanted);
-  fill(head, runHead(source));
-  fill(figures, overviewFigures(source, wanted, choose));
-  fill(panels, breakdown(source.rows, wanted, choose), criteria(source.rows, wanted, choose));
-  const focused = tools.contains(document.activeElement) ? document.activeElement : null;
-  const again = focused && (focused.dataset.key ? `[data-key="${focused.dataset.key}"]` : null);
-  fill(tools, toolbar(source.rows, wanted, choose));
-  if (again) tools.querySelector(again)?.focus();
-  fill(found, rows.length === source.rows.length ? count(rows.length, 'case') : `${number(rows.length)} of ${count(source.rows.length, 'case')}`,
+  renew(head, runHead(source));
+  renew(figures, overviewFigures(source, wanted, choose));
+  renew(panels, breakdown(source.rows, wanted, choose), criteria(source.rows, wanted, choose));
+  renew(tools, toolbar(source.rows, wanted, choose));
+  renew(found, rows.length === source.rows.length ? count(rows.length, 'case') : `${number(rows.length)} of ${count(source.rows.length, 'case')}`,
     rows.length === 0 && source.rows.length > 0 && ' – nothing fits');
   cases.show(rows);
-  document.title = `${source.run.summary?.agent_id || 'Hotseat'} · ${tally(source.rows).failed} failed of ${source.rows.length}`;
+  const { summary, start, kept } = source.run;
+  const goesOn = kept?.state === 'running' ? '… ' : '';
+  document.title = `${goesOn}${(summary || start)?.agent_id || 'Hotseat'} · ${tally(source.rows).failed} failed of ${source.rows.length}`;
   searchConversations();
 }
 
-// What stands only in conversations is looked for after everything else, some cases at a time.
+// What stands only in conversations is looked for after everything else, and again in those that have ended since.
 let searched = null;
 async function searchConversations() {
   const q = wanted.get('q');
-  if (!q || q.length < 3 || searched?.q === q) {
-    if (!q) searched = null;
-    else if (searched?.q === q) wanted.said = searched.said;
-    return;
+  if (searched?.q !== q) {
+    searched?.given.abort();
+    searched = q?.length >= 3 ? { q, said: new Set(), search: source.search(q), given: new AbortController(), busy: false } : null;
   }
-  const mine = (searched = { q, said: new Set() });
-  const pattern = asWritten(q);
-  let pause = performance.now();
-  for (const row of [...source.rows]) {
-    if (await source.says(row.index, pattern)) mine.said.add(row.index);
-    if (performance.now() - pause > 30) {
-      await new Promise((resolve) => setTimeout(resolve));
-      pause = performance.now();
-    }
-    if (searched !== mine) return;
-  }
-  wanted.said = mine.said;
-  if (mine.said.size && app.contains(overview)) drawOverview();
+  if (!searched || searched.busy) return;
+  const mine = searched;
+  mine.busy = true;
+  // What cannot be searched now is searched when there is something new.
+  const more = await mine.search.more(mine.given.signal).catch(() => []);
+  mine.busy = false;
+  if (searched !== mine || !more.length) return;
+  more.forEach((index) => mine.said.add(index));
+  if (app.contains(overview)) drawOverview();
 }
 
 // ---- a case
 
-async function showCase() {
+// Draws it, `again` if only the case has changed: the reader stays where he is.
+async function showCase(again = false) {
   const mine = ++turn;
   const row = rowOf(route);
-  if (app.firstChild !== top || page.parentNode !== app) fill(app, top, page);
+  shownRow = row;
+  show(page);
+  page.dataset.index = row?.index ?? '';
   if (!row) {
     fill(page, h('p.empty', {}, `There is no case ${route.get('case')} here. `, h('a', { href: moves.overview() }, 'All cases')));
     return;
@@ -133,10 +140,24 @@ async function showCase() {
     fill(page, h('p.empty', {}, `This case cannot be shown: ${error.message}. `, h('a', { href: moves.overview() }, 'All cases')));
   }
   document.title = `${row.status === 'failed' ? '✗ ' : ''}${harmless(row.name)}`;
+  if (again) return;
   const at = route.get('turn') && document.getElementById(`turn-${route.get('turn')}`);
   if (at) at.scrollIntoView();
   else scrollTo(0, 0);
   page.querySelector('h1')?.focus({ preventScroll: true });
+}
+
+// ---- runs
+
+// The run that was the last one when they were listed.
+let listed = null;
+
+function showRuns() {
+  turn += 1;
+  listed = source.newest;
+  show(runs.page);
+  document.title = 'Runs';
+  return runs.show();
 }
 
 // ---- the frame
@@ -162,16 +183,24 @@ function applyTheme() {
 
 const KEYS = [
   ['j  k', 'next and previous case'], ['↵', 'open the case'], ['esc', 'back to all cases, or clear the search'],
-  ['/', 'search'], ['e', 'unfold or fold the whole case'], ['t', 'light, dark, system'], ['?', 'these keys'],
+  ['/', 'search'], ...(runs ? [['r', 'the runs that are kept']] : []), ['e', 'unfold or fold the whole case'], ['t', 'light, dark, system'], ['?', 'these keys'],
 ];
 const help = h('dialog.help', { 'aria-label': 'Keys' }, h('h2', {}, 'Keys'),
   h('dl', {}, KEYS.map(([keys, does]) => h('div', {}, h('dt', {}, keys.split('  ').map((key) => h('kbd', {}, key))), h('dd', {}, does)))),
   h('form', { method: 'dialog' }, h('button', {}, 'Close')));
-const top = h('div.top', {}, h('a.brand', { href: '#' }, 'Hotseat'), h('span.spacer'), themeButton,
+const top = h('div.top', {}, h('a.brand', { href: '#' }, 'Hotseat'), h('span.spacer'),
+  runs && h('a.quiet', { href: '#runs', title: 'Runs that are kept (r)' }, 'Runs'), themeButton,
   h('button.quiet', { type: 'button', title: 'Keys (?)', 'aria-label': 'Keys', onclick: () => help.showModal() }, '?'));
+const banner = h('div.banner', { role: 'status' });
+const frame = h('div.frame', {}, top, banner);
+
+function show(main) {
+  if (main.parentNode !== app) fill(app, frame, main);
+}
 
 function enter() {
   route = new URLSearchParams(location.hash.slice(1));
+  if (runs && route.has('runs')) return showRuns();
   if (route.has('case')) return showCase();
   turn += 1;
   const from = page.parentNode === app ? page.dataset.index : null;
@@ -180,11 +209,42 @@ function enter() {
   return undefined;
 }
 
-addEventListener('hashchange', () => {
-  enter();
-  const row = route.has('case') ? rowOf(route) : null;
-  if (row) page.dataset.index = row.index;
-});
+// ---- a run that goes on
+
+// How long news wait for others.
+const TOGETHER = 200;
+let drawing = null;
+
+// The reader keeps what he looks at: only what has changed is drawn, and nothing moves.
+function news() {
+  drawing = null;
+  drawBanner();
+  if (overview.parentNode === app) {
+    const anchor = cases.anchor();
+    drawOverview();
+    cases.hold(anchor);
+  } else if (page.parentNode === app && isOther(rowOf(route), shownRow)) {
+    showCase(true);
+  }
+  if (runs.page.parentNode === app && listed === source.newest) runs.update();
+  else if (runs.page.parentNode === app) showRuns();
+}
+
+function isOther(row, before) {
+  const told = (one) => JSON.stringify({ ...one, text: undefined });
+  return row && row !== before && told(row) !== told(before);
+}
+
+// What keeps the page from knowing more, or else that there is a newer run.
+let trouble = null;
+function drawBanner() {
+  const newer = source.newest !== source.newestAtFirst && source.newest !== source.run?.kept.id;
+  renew(banner, trouble
+    ? h('p.bad', {}, trouble)
+    : newer && h('p', {}, 'A newer run has begun. ', h('a', { href: `/runs/${source.newest}` }, 'Show it')));
+}
+
+addEventListener('hashchange', enter);
 
 addEventListener('keydown', (event) => {
   if (event.metaKey || event.ctrlKey || event.altKey || help.open) return;
@@ -202,14 +262,16 @@ addEventListener('keydown', (event) => {
     return;
   }
   const onCase = route.has('case');
+  const onRuns = route.has('runs');
   const act = {
     j: () => (onCase ? moves.step(1) : cases.focus(here() + 1)),
     k: () => (onCase ? moves.step(-1) : cases.focus(Math.max(0, here() - 1))),
     '/': () => {
-      if (onCase) location.hash = moves.overview();
+      if (onCase || onRuns) location.hash = moves.overview();
       setTimeout(() => { search.focus(); search.select(); });
     },
-    Escape: () => (onCase ? (location.hash = moves.overview()) : choose('q', null)),
+    r: () => runs && (location.hash = '#runs'),
+    Escape: () => (onCase || onRuns ? (location.hash = moves.overview()) : choose('q', null)),
     '?': () => help.showModal(),
     t: () => themeButton.click(),
     e: () => onCase && openAll(page, ![...page.querySelectorAll('.chat details')].every((one) => one.open)),
@@ -232,5 +294,18 @@ addEventListener('afterprint', () => !route.has('case') && cases.print(false));
 
 applyTheme();
 document.body.append(help);
-enter();
-if (route.has('case')) page.dataset.index = rowOf(route)?.index ?? '';
+if (source.live) {
+  let begun = false;
+  source.follow(() => {
+    if (begun) drawing ??= setTimeout(news, TOGETHER);
+    else enter();
+    begun = true;
+  }, (words) => {
+    trouble = words;
+    if (!begun) show(overview);
+    overview.classList.toggle('awaited', !source.run);
+    drawBanner();
+  });
+} else {
+  enter();
+}

@@ -1,6 +1,7 @@
 // One case: why it came to what it came to, its attempts, and everything that is known of them.
 
 async function casePage(row, source, route, moves) {
+  if (BEGUN[row.status]) return begunPage(row, moves);
   const { result, attempts } = await source.caseOf(row.index);
   const held = result.run_details || result.attempts || [result];
   const number = (one) => one.run || one.attempt || 1;
@@ -33,6 +34,31 @@ async function casePage(row, source, route, moves) {
     !beside && rawEvents(eventsOf(chosen), traceOf(chosen)?.left_out));
 }
 
+// A case that has not ended: what is said in a conversation is kept when that is over.
+function begunPage(row, moves) {
+  const over = row.attempts > 0 && ` ${count(row.attempts, 'attempt')} of it ${row.attempts === 1 ? 'is' : 'are'} over.`;
+  const facts = [['Where', `${row.file}:${row.line}`], row.agent && ['Agent', row.agent]].filter(Boolean);
+  return h('article.case', {},
+    h('header.case-head', {},
+      caseNav(moves),
+      h('h1', { tabindex: '-1' }, mark(row.status), h('span', { dir: 'auto' }, row.name)),
+      h('p.ids', {}, row.name !== row.id && h('code.id', {}, row.id), (row.tags || []).map((tag) => h('span.tag', {}, tag))),
+      h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of))))),
+    h('p.begun', { role: 'status' }, row.status === 'running'
+      ? ['This case goes on.', over, ' Its conversation stands here as soon as it has ended.']
+      : ['This case was broken off with its run.', over, ' Nothing of its conversation is kept.']));
+}
+
+function caseNav(moves, ...more) {
+  return h('nav.case-nav', { 'aria-label': 'Cases' },
+    h('a.back', { href: moves.overview() }, '← All cases'),
+    h('span.spacer'),
+    more,
+    copier('Copy link', () => location.href),
+    h('button', { type: 'button', onclick: () => moves.step(-1), title: 'Previous case (k)', 'aria-label': 'Previous case' }, '↑'),
+    h('button', { type: 'button', onclick: () => moves.step(1), title: 'Next case (j)', 'aria-label': 'Next case' }, '↓'));
+}
+
 function turnsOf(one, events) {
   const turns = read(events);
   return turns.length ? turns : fromResult(one);
@@ -51,13 +77,7 @@ function caseHead(row, result, moves) {
   ].filter(Boolean);
   const said = result.name === row.id ? null : h('code.id', {}, row.id);
   return h('header.case-head', {},
-    h('nav.case-nav', { 'aria-label': 'Cases' },
-      h('a.back', { href: moves.overview() }, '← All cases'),
-      h('span.spacer'),
-      copier('Copy JSON', () => JSON.stringify(result, null, 2)),
-      copier('Copy link', () => location.href),
-      h('button', { type: 'button', onclick: () => moves.step(-1), title: 'Previous case (k)', 'aria-label': 'Previous case' }, '↑'),
-      h('button', { type: 'button', onclick: () => moves.step(1), title: 'Next case (j)', 'aria-label': 'Next case' }, '↓')),
+    caseNav(moves, copier('Copy JSON', () => JSON.stringify(result, null, 2))),
     h('h1', { tabindex: '-1' }, mark(row.flaky ? 'flaky' : row.status, row.flaky ? 'flaky: passed when it was tried again' : row.status), h('span', { dir: 'auto' }, result.name)),
     h('p.ids', {}, said, (result.tags || []).map((tag) => h('span.tag', {}, tag))),
     h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of)))),

@@ -48,6 +48,42 @@ function fill(element, ...children) {
   return element;
 }
 
+// The same, but what is as it was stays the element that it was: it keeps its focus, and a list that is open stays open.
+function renew(element, ...children) {
+  const fresh = [];
+  append({ append: (child) => fresh.push(child) }, children);
+  const old = [...element.childNodes];
+  fresh.forEach((child, place) => {
+    if (place >= old.length) element.append(child);
+    else renewed(old[place], child);
+  });
+  old.slice(fresh.length).forEach((child) => child.remove());
+  return element;
+}
+
+function renewed(old, fresh) {
+  const isFold = old.nodeName === 'DETAILS';
+  if (isFold && old.open && fresh.make) fresh.make();
+  // What is folded is made when it is looked at, so of a closed one there is nothing to keep.
+  if (!alike(old, fresh) || (isFold && !old.open)) {
+    const focused = old === document.activeElement;
+    old.replaceWith(fresh);
+    if (focused) fresh.focus({ preventScroll: true });
+  } else if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+  } else {
+    renew(old, [...fresh.childNodes]);
+  }
+}
+
+// Whether two nodes are the same but for what is in them.
+function alike(one, other) {
+  if (one.nodeName !== other.nodeName) return false;
+  if (one.nodeType === Node.TEXT_NODE) return true;
+  const names = one.getAttributeNames();
+  return names.length === other.getAttributeNames().length && names.every((name) => one.getAttribute(name) === other.getAttribute(name));
+}
+
 // What is folded away is made only when it is looked at.
 function fold(attributes, summary, body) {
   let made = false;
@@ -149,11 +185,11 @@ function time(of) {
   return Number.isNaN(at.getTime()) ? '' : at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 }
 
-const MARKS = { passed: '✓', failed: '✗', skipped: '○', flaky: '≈', soft: '◇' };
+const MARKS = { passed: '✓', failed: '✗', skipped: '○', flaky: '≈', soft: '◇', running: '', unfinished: '–' };
 
 // A status, readable without its colour.
 function mark(status, title = status) {
-  return h(`span.mark.${status}`, { role: 'img', 'aria-label': title, title }, MARKS[status] || '·');
+  return h(`span.mark.${status}`, { role: 'img', 'aria-label': title, title }, MARKS[status] ?? '·');
 }
 
 async function copy(text) {

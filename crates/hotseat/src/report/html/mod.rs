@@ -3,6 +3,9 @@
 //! The page is our own HTML, style and script, which stand beside this file. What is known of the run stands in it as
 //! JSON: a short row for each case, from which the overview is made, and each case whole in an element of its own,
 //! which is read only when somebody looks at the case.
+//!
+//! A page that is served ([`served`]) is the same but for where all of that comes from: it asks the server that it comes
+//! from, for [`RunRecord`], [`Row`] and [`CaseRecord`].
 
 mod page;
 mod row;
@@ -12,14 +15,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use hotseat_trace::{Payload, Record};
+use hotseat_trace::{Millis, Payload, Record};
 use serde::Serialize;
 
-use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, SummaryRecord};
+use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord};
 use super::spool::{Piece, Spool};
 use super::{Reporter, RunEvent};
 use crate::run::{Outcome, Setting, Summary};
-use row::Row;
+pub use page::{Page, served};
+pub use row::Row;
 
 /// Writes a page. Cases end in any order, so until the end they wait in a spool.
 pub struct Html {
@@ -42,7 +46,7 @@ struct Case {
 
 /// Everything that is known of a case.
 #[derive(Serialize)]
-struct CaseRecord<'a> {
+pub struct CaseRecord<'a> {
     /// As in the `.json` report.
     result: ResultRecord<'a>,
     attempts: Vec<TraceRecord<'a>>,
@@ -62,12 +66,34 @@ struct TraceRecord<'a> {
     topics: Option<String>,
 }
 
-/// A run that is over.
+/// A run, as far as it is told.
 #[derive(Serialize)]
-struct RunRecord<'a> {
-    summary: SummaryRecord,
-    metadata: MetadataRecord<'a>,
+pub struct RunRecord<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<StartRecord<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<SummaryRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<MetadataRecord<'a>>,
     environment: EnvironmentRecord<'a>,
+}
+
+impl<'a> RunRecord<'a> {
+    /// A run that has begun.
+    pub fn begun(total: usize, parallel: usize, at: Millis, setting: &'a Setting) -> Self {
+        let start = Some(StartRecord::of(total, parallel, at, setting));
+        RunRecord { start, summary: None, metadata: None, environment: EnvironmentRecord::of(setting) }
+    }
+
+    /// A run that is over. `shown` is what the file is called in which that stands.
+    pub fn ended(summary: &Summary, setting: &'a Setting, shown: &'a str) -> Self {
+        RunRecord {
+            start: None,
+            summary: Some(SummaryRecord::of(summary, setting)),
+            metadata: Some(MetadataRecord::of(summary, setting, shown)),
+            environment: EnvironmentRecord::of(setting),
+        }
+    }
 }
 
 impl Html {
@@ -88,11 +114,7 @@ impl Html {
 
     fn write(&mut self, summary: &Summary) -> io::Result<()> {
         self.cases.sort_unstable();
-        let run = RunRecord {
-            summary: SummaryRecord::of(summary, &self.setting),
-            metadata: MetadataRecord::of(summary, &self.setting, &self.shown),
-            environment: EnvironmentRecord::of(&self.setting),
-        };
+        let run = RunRecord::ended(summary, &self.setting, &self.shown);
         let mut out = BufWriter::new(&self.file);
         page::begin(&mut out)?;
         page::data(&mut out, "run", &page::json(&run)?)?;
@@ -118,7 +140,8 @@ impl Html {
 }
 
 impl<'a> CaseRecord<'a> {
-    fn of(outcome: &'a Outcome, setting: &'a Setting) -> Self {
+    /// A case that has ended.
+    pub fn of(outcome: &'a Outcome, setting: &'a Setting) -> Self {
         let telling = outcome.telling().number;
         let attempts = outcome.attempts.iter().map(|attempt| {
             let events = looked_at(&attempt.events);
@@ -168,7 +191,7 @@ impl Reporter for Html {
             RunEvent::CaseEnded(outcome) => self.keep(outcome),
             RunEvent::Ended(summary) => self.write(summary),
             RunEvent::Started { .. }
-            | RunEvent::CaseStarted(_)
+            | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_) => Ok(()),
         }

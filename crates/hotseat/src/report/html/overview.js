@@ -9,7 +9,7 @@ const ORDERS = {
   spent: ['most tokens first', (a, b) => tokensOf(b) - tokensOf(a)],
   name: ['by name', (a, b) => a.name.localeCompare(b.name)],
 };
-const RANK = { failed: 0, skipped: 1, passed: 2 };
+const RANK = { failed: 0, running: 1, unfinished: 2, skipped: 3, passed: 4 };
 
 const KIND_WORDS = {
   assertion: 'A check does not hold', agent_error: 'The agent failed', protocol_error: 'Against the protocol',
@@ -43,7 +43,7 @@ function selected(rows, wanted) {
 }
 
 function tally(rows) {
-  const counts = { passed: 0, failed: 0, skipped: 0, flaky: 0 };
+  const counts = { passed: 0, failed: 0, skipped: 0, running: 0, unfinished: 0, flaky: 0 };
   for (const row of rows) {
     counts[row.status] += 1;
     if (row.flaky) counts.flaky += 1;
@@ -52,7 +52,7 @@ function tally(rows) {
 }
 
 function runHead(source) {
-  const { summary, metadata, start } = source.run;
+  const { summary, metadata, start, kept } = source.run;
   const about = metadata || start || {};
   const agent = (summary || start)?.agent_id || 'Agent';
   const facts = [
@@ -60,9 +60,27 @@ function runHead(source) {
     summary && `took ${duration(summary.duration_ms)}`,
     (about.input_files || []).length === 1 ? about.input_files[0] : about.input_files?.length && count(about.input_files.length, 'suite'),
     about.recheck_of && `recheck of run ${about.recheck_of}`,
-    (summary || start)?.connector, about.hotseat && `Hotseat ${about.hotseat}`,
+    (summary || start)?.connector, about.hotseat && `Hotseat ${kept?.hotseat || about.hotseat}`,
+    kept && commitOf(kept), kept && !about.recheck_of && madeOf(kept), kept && `run ${kept.id.slice(0, 8)}`,
   ];
-  return h('header.run-head', {}, h('h1', { tabindex: '-1' }, agent), h('p.facts', {}, facts.filter(Boolean).join(' · ')));
+  return h('header.run-head', {}, h('h1', { tabindex: '-1' }, agent), h('p.facts', {}, facts.filter(Boolean).join(' · ')),
+    kept && howFar(kept));
+}
+
+// How far a run is that is kept, where it is not simply over.
+function howFar(kept) {
+  const ended = `${number(kept.total - kept.unfinished)} of ${count(kept.total, 'case')}`;
+  const resume = kept.unfinished > 0 && kept.origin === 'held' && h('span', {}, ' ', h('code', {}, `hotseat resume ${kept.id.slice(0, 8)}`), ' runs what is left.');
+  switch (kept.state) {
+    case 'running':
+      return h('p.how-far', {}, mark('running', 'goes on'), h('span', {}, `Goes on: ${ended} have ended.`));
+    case 'killed':
+      return h('p.how-far', {}, mark('unfinished', 'broken off'), h('span', {}, `Broken off: its process is gone, and ${ended} had ended.`, resume));
+    case 'interrupted':
+      return h('p.how-far', {}, mark('unfinished', 'interrupted'), h('span', {}, `Interrupted: ${ended} had ended.`, resume));
+    default:
+      return null;
+  }
 }
 
 function overviewFigures(source, wanted, choose) {
@@ -71,20 +89,23 @@ function overviewFigures(source, wanted, choose) {
   const ran = counts.passed + counts.failed;
   const part = (status) => counts[status] > 0 && h(`button.part.${status}`, {
     type: 'button', style: { 'flex-grow': counts[status] }, title: `${counts[status]} ${status}`,
-    'aria-label': `Show the ${counts[status]} ${status}`, onclick: () => choose('status', wanted.get('status') === status ? null : status),
+    'aria-pressed': String(wanted.get('status') === status), 'aria-label': `Show the ${counts[status]} ${status}`, onclick: () => choose('status', wanted.get('status') === status ? null : status),
   });
   const figure = (name, of, hint) => of !== null && h('div.figure', { title: hint }, h('dt', {}, name), h('dd', {}, of));
   const turns = rows.map((row) => row.turns).filter((n) => n > 0);
   const times = rows.filter((row) => row.turns > 0).map((row) => row.ms);
+  // Cases that have not begun are not known yet.
+  const all = Math.max(rows.length, source.run.kept?.total || 0);
   const calls = rows.reduce((sum, row) => sum + (row.calls || 0), 0);
   const spentRows = rows.filter((row) => row.spent);
   const costs = spentRows.filter((row) => typeof row.spent.cost === 'number');
   const of = (some) => (some.length < rows.length ? `, of ${count(some.length, 'case')} that say so` : '');
   return h('section.figures', { 'aria-label': 'Figures' },
-    h('div.parts', {}, part('passed'), part('failed'), part('skipped')),
+    h('div.parts', {}, part('passed'), part('failed'), part('skipped'), part('running'), part('unfinished'),
+      all > rows.length && h('span.part.to-come', { style: { 'flex-grow': all - rows.length }, title: `${number(all - rows.length)} not begun` })),
     h('dl', {},
       figure('Passed', percent(counts.passed, ran), `${counts.passed} of the ${ran} cases that ran`),
-      figure('Cases', number(rows.length)),
+      figure('Cases', all > rows.length ? [number(rows.length), h('small', {}, ` of ${number(all)}`)] : number(all)),
       turns.length > 0 ? figure('Turns', spread(turns, number), 'median, least to most') : null,
       times.length > 0 ? figure('Time of a case', spread(times, duration), 'median, least to most') : null,
       calls > 0 ? figure('Tool calls', number(calls)) : null,
@@ -141,7 +162,7 @@ function criteria(rows, wanted, choose) {
 
 function toolbar(rows, wanted, choose) {
   const counts = tally(rows);
-  const chip = (status, n) => (n > 0 || status === null) && h('button.chip', {
+  const chip = (status, n) => (n > 0 || status === null || wanted.get('status') === status) && h('button.chip', {
     type: 'button', 'aria-pressed': String((wanted.get('status') || null) === status), onclick: () => choose('status', status),
   }, status && mark(status), status ? ` ${status} ` : 'all ', h('b', {}, number(n)));
   const values = (of) => [...new Set(rows.flatMap(of).filter(Boolean))].sort();
@@ -150,6 +171,7 @@ function toolbar(rows, wanted, choose) {
   }, h('option', { value: '' }, label), all.map((one) => h('option', { value: one, selected: wanted.get(key) === one }, shown(one))));
   return [
     h('div.chips', { role: 'group', 'aria-label': 'Status' }, chip(null, rows.length), chip('failed', counts.failed),
+      chip('running', counts.running), chip('unfinished', counts.unfinished),
       chip('passed', counts.passed), chip('skipped', counts.skipped), chip('flaky', counts.flaky)),
     h('div.selects', {},
       select('suite', 'every suite', values((row) => row.file)),
@@ -174,9 +196,30 @@ function caseList(moves) {
     if (first === shown[0] && last === shown[1]) return;
     const focused = list.contains(document.activeElement) ? document.activeElement.dataset.index : null;
     shown = [first, last];
-    fill(list, rows.slice(first, Math.max(first, last)).map((row, place) => caseRow(row, first + place, rows.length, moves)));
+    put(rows.slice(first, Math.max(first, last)).map((row, place) => caseRow(row, first + place, rows.length, moves)));
     if (focused !== null) list.querySelector(`[data-index="${focused}"]`)?.focus({ preventScroll: true });
   };
+  // A case that is in the list already keeps its element: somebody may be about to click on it.
+  const put = (fresh) => {
+    const kept = new Map([...list.children].map((one) => [one.dataset.index, one]));
+    const wanted = fresh.map((one) => {
+      const old = kept.get(one.dataset.index);
+      if (!old) return one;
+      for (const name of one.getAttributeNames()) {
+        if (name !== 'style' && old.getAttribute(name) !== one.getAttribute(name)) old.setAttribute(name, one.getAttribute(name));
+      }
+      old.style.top = one.style.top;
+      kept.delete(one.dataset.index);
+      return renew(old, [...one.childNodes]);
+    });
+    kept.forEach((one) => one.remove());
+    let at = list.firstChild;
+    for (const one of wanted) {
+      if (one === at) at = at.nextSibling;
+      else list.insertBefore(one, at);
+    }
+  };
+  const topOf = (at) => list.getBoundingClientRect().top + at * ROW;
   addEventListener('scroll', () => place(false), { passive: true });
   addEventListener('resize', () => place(false));
   return {
@@ -203,13 +246,31 @@ function caseList(moves) {
       place(false);
       list.querySelector(`[data-index="${row.index}"]`)?.focus({ preventScroll: true });
     },
+    // The case that the reader looks at, and where that is: the one with the focus, or the first that is seen whole.
+    anchor() {
+      if (!list.isConnected) return null;
+      const focused = list.contains(document.activeElement) ? this.at(document.activeElement.dataset.index) : -1;
+      const bar = document.querySelector('.toolbar')?.getBoundingClientRect().bottom || 0;
+      if (focused < 0 && topOf(0) >= bar) return null;
+      const at = focused >= 0 ? focused : Math.ceil((bar - topOf(0)) / ROW);
+      return rows[at] ? { index: rows[at].index, top: topOf(at) } : null;
+    },
+    // Scrolls until that case is where it was.
+    hold(anchor) {
+      const at = anchor ? this.at(anchor.index) : -1;
+      if (at >= 0 && topOf(at) !== anchor.top) scrollBy(0, topOf(at) - anchor.top);
+    },
     at: (index) => rows.findIndex((row) => String(row.index) === String(index)),
     rows: () => rows,
   };
 }
 
+// What is said of cases that have not ended.
+const BEGUN = { running: 'goes on', unfinished: 'broken off' };
+
 function caseRow(row, at, all, moves) {
-  const under = row.error || (row.skip_reason && `skipped: ${row.skip_reason}`) || `${row.file}:${row.line}`;
+  const begun = BEGUN[row.status] && `${BEGUN[row.status]}${row.attempts > 0 ? `, ${count(row.attempts, 'attempt')} over` : ''}`;
+  const under = row.error || (row.skip_reason && `skipped: ${row.skip_reason}`) || [`${row.file}:${row.line}`, begun].filter(Boolean).join(' · ');
   const status = row.flaky ? 'flaky' : row.status;
   const soft = (row.soft || []).filter((one) => !one.passed).length;
   return h('a.row', {
@@ -220,7 +281,7 @@ function caseRow(row, at, all, moves) {
   h('span.main', {}, h('span.name', { dir: 'auto' }, row.name === row.id ? row.name : `${row.name}`, (row.tags || []).map((tag) => h('span.tag', {}, tag))),
     h(`span.under${row.error ? '.bad' : ''}`, { dir: 'auto' }, line(under, 240))),
   h('span.num', { title: soft ? `${soft} measured checks do not hold` : null }, soft > 0 && `◇ ${soft}`),
-  h('span.num.attempts', {}, row.attempts > 1 && `${row.passed_attempts}/${row.attempts}`),
+  h('span.num.attempts', {}, !begun && row.attempts > 1 && `${row.passed_attempts}/${row.attempts}`),
   h('span.num.turns', {}, row.turns > 0 && count(row.turns, 'turn')),
   h('span.num.spent', {}, row.spent && `${number(tokensOf(row))} tok`),
   h('span.num', {}, row.turns > 0 || row.ms > 0 ? duration(row.ms) : ''));

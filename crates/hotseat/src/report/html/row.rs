@@ -4,7 +4,7 @@ use hotseat_trace::{Fault, Status};
 use serde::Serialize;
 
 use super::super::record::{SpentRecord, is_false, ms};
-use crate::run::{Finding, Outcome, Setting};
+use crate::run::{Finding, Outcome, Setting, Told};
 
 /// A case in the overview.
 #[derive(Serialize)]
@@ -16,7 +16,7 @@ pub struct Row<'a> {
     line: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
-    status: Status,
+    status: &'static str,
     #[serde(skip_serializing_if = "is_false")]
     flaky: bool,
     /// The kind of its failure.
@@ -51,6 +51,7 @@ struct SoftRow<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// A case that has ended.
     pub fn of(outcome: &'a Outcome, setting: &'a Setting) -> Self {
         let (selected, verdict, told) = (&outcome.selected, &outcome.verdict, outcome.telling());
         let failure = verdict.failure.as_ref();
@@ -64,7 +65,7 @@ impl<'a> Row<'a> {
             file: selected.case.place.file(),
             line: selected.case.place.line(),
             agent: agent.map(|agent| &*agent.id),
-            status: verdict.status,
+            status: verdict.status.name(),
             flaky: outcome.is_flaky(),
             kind: failure.map(|failure| failure.kind.name()),
             fault: failure.map(|failure| failure.fault),
@@ -82,6 +83,34 @@ impl<'a> Row<'a> {
                 .filter(|attempt| attempt.verdict.status == Status::Passed)
                 .count(),
             soft: checks.filter(|found| !found.check.is_hard()).map(SoftRow::of).collect(),
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    /// A case that has begun and has not ended, with so many of its attempts over.
+    pub fn begun(case: &'a Told, attempts: usize, setting: &'a Setting) -> Self {
+        Row {
+            index: case.index,
+            id: &case.case.id,
+            name: &case.case.name,
+            file: case.case.place.file(),
+            line: case.case.place.line(),
+            agent: setting.tested(case).map(|agent| &*agent.id),
+            status: "running",
+            flaky: false,
+            kind: None,
+            fault: None,
+            error: None,
+            skip_reason: None,
+            tags: &case.case.tags,
+            turns: 0,
+            calls: 0,
+            ms: 0.0,
+            spent: None,
+            attempts,
+            passed_attempts: 0,
+            soft: Vec::new(),
         }
     }
 }

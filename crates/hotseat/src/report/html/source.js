@@ -15,17 +15,35 @@ function pageSource() {
     if (!document.getElementById(`case-${index}`)) await whole;
     return document.getElementById(`case-${index}`)?.textContent;
   };
+  const rows = embedded('rows');
   return {
     run: embedded('run'),
-    rows: embedded('rows'),
+    rows,
     async caseOf(index) {
       const found = await text(index);
       if (!found) throw new Error('this page holds no such case: it was cut off');
       return JSON.parse(found);
     },
-    // Whether words are said anywhere in a case, without reading the case.
-    async says(index, words) {
-      return words.test((await text(index)) || '');
+    // The cases in which words are said, without reading the cases, some at a time.
+    search(words) {
+      const pattern = asWritten(words);
+      let left = [...rows];
+      return {
+        async more(signal) {
+          const found = [];
+          let pause = performance.now();
+          for (const row of left) {
+            if (pattern.test((await text(row.index)) || '')) found.push(row.index);
+            if (performance.now() - pause > 30) {
+              await new Promise((resolve) => setTimeout(resolve));
+              pause = performance.now();
+            }
+            if (signal.aborted) return found;
+          }
+          left = [];
+          return found;
+        },
+      };
     },
   };
 }
