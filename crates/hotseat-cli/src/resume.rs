@@ -26,7 +26,8 @@ fn prepare(args: ResumeArgs, world: &mut World) -> Result<(TestArgs, Resumed), E
     let store = Store::open(&path).map_err(|error| refuse(&error, world))?;
     let head = store.find(&args.run).map_err(|error| refuse(&error, world))?;
     can_go_on(&head).map_err(|mistake| world.refuse([mistake]))?;
-    let mut test = begun_with(&head, world).map_err(|wrong| world.refuse([wrong]))?;
+    let arguments = arguments(&head, world).map_err(|wrong| world.refuse([wrong]))?;
+    let mut test = begun_with(&head, arguments).map_err(|wrong| world.refuse([wrong]))?;
     let outputs = args.output.iter().map(|path| world.folder.join(path));
     test.output.extend(outputs);
     test.parallel = args.parallel.or(test.parallel);
@@ -35,17 +36,12 @@ fn prepare(args: ResumeArgs, world: &mut World) -> Result<(TestArgs, Resumed), E
     Ok((test, Resumed { path, store, head }))
 }
 
-/// The arguments with which a run was begun.
+/// These arguments, with which a run was begun, as they are meant.
 ///
 /// # Errors
 /// When they are none that this version knows.
-pub fn begun_with(head: &RunHead, world: &World) -> Result<TestArgs, Diagnostic> {
-    let own = match &head.about.origin {
-        // Runs that were joined were begun with many.
-        Origin::Merged { .. } => vec!["test".to_string()],
-        Origin::Held | Origin::Rechecked { .. } => arguments(head, world)?,
-    };
-    let command = ["hotseat".to_string()].into_iter().chain(own);
+pub fn begun_with(head: &RunHead, arguments: Vec<String>) -> Result<TestArgs, Diagnostic> {
+    let command = ["hotseat".to_string()].into_iter().chain(arguments);
     match Args::try_parse_from(command) {
         Ok(Args { command: Command::Test(test), .. }) => Ok(*test),
         Ok(_) | Err(_) => {
