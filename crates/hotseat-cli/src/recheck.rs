@@ -65,7 +65,8 @@ fn arguments(args: &RecheckArgs, head: &RunHead, world: &World) -> Result<TestAr
     }
     // Runs that were joined were begun with many. Nobody is contacted, so secrets that were taken out are not missed.
     let command = &head.about.command;
-    let begun = begun_with(head, if command.is_empty() { vec!["test".to_string()] } else { command.clone() })?;
+    let begun =
+        begun_with(head, if command.is_empty() { vec!["test".to_string()] } else { command.clone() })?;
     let mut select = begun.select;
     let written = match (&*args.suites, &head.about.origin) {
         ([], Origin::Held) => begun.input,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::recheck::Recheck;
 use super::pace::Pace;
+use super::recheck::Recheck;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Hook, Interactive, Variables};
 use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
