@@ -338,7 +338,7 @@ fn a_case_that_passed_and_is_no_longer_tested_is_not_lost_where_it_is_asked_for(
     let others = [
         ("it is missing", case("ppp"), String::new()),
         ("it is skipped", case("pppp"), with("pppp", "skip: later\n")),
-        ("it cannot be reached", case("pu"), case("pu")),
+        ("its hook fails", case("pu"), with("pu", "hooks: [{ cmd: ['false'] }]\n")),
         (
             "it checks something else and fails",
             case("pf"),
