@@ -372,7 +372,7 @@ pub struct CompareArgs {
     /// Print all of it as JSON, for programs.
     #[arg(long)]
     pub json: bool,
-    /// Fail also when a case newly fails, though that may be chance.
+    /// Fail also when a case that passed does not pass any more, though that may be chance: it fails, is skipped, or is missing.
     #[arg(long)]
     pub strict: bool,
     /// Compare cases also where the user says something else: conversations that were held with users who are no script,

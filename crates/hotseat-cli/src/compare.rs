@@ -31,8 +31,9 @@ pub fn run(args: &CompareArgs, world: &World) -> Exit {
     let rules = Rules { confidence: args.confidence, other_inputs: args.other_inputs };
     let comparison = compare(&before, &after, rules);
     let exit = match () {
+        () if args.strict && comparison.newly_failing() + comparison.lost > 0 => Exit::Failed,
         () if comparison.shared == 0 => Exit::NothingSelected,
-        () if comparison.is_worse() || (args.strict && comparison.newly_failing() > 0) => Exit::Failed,
+        () if comparison.is_worse() => Exit::Failed,
         () => Exit::Passed,
     };
     let printed = world.print(|out| match args.json {

@@ -26,7 +26,7 @@ impl Exit {
     pub fn of(summary: &Summary) -> Exit {
         match summary {
             summary if summary.interrupted => Exit::Interrupted,
-            summary if summary.never_reached() => Exit::Broken,
+            summary if summary.broken.is_some() || summary.never_reached() => Exit::Broken,
             summary if summary.has_failed() => Exit::Failed,
             _ => Exit::Passed,
         }

@@ -16,6 +16,7 @@ pub fn run(args: MergeArgs, world: &World) -> Exit {
 }
 
 fn try_to(args: MergeArgs, world: &World) -> Result<Exit, Exit> {
+    show::formats(&args.output).map_err(|wrong| world.refuse(wrong))?;
     let place = kept::place(&args.at, world)?;
     let mut runs: Vec<(Store, RunHead)> = Vec::new();
     for named in &args.runs {

@@ -26,7 +26,8 @@ fn prepare(args: ResumeArgs, world: &mut World) -> Result<(TestArgs, Resumed), E
     let store = Store::open(&path).map_err(|error| refuse(&error, world))?;
     let head = store.find(&args.run).map_err(|error| refuse(&error, world))?;
     can_go_on(&head).map_err(|mistake| world.refuse([mistake]))?;
-    let mut test = begun_with(&head).map_err(|wrong| world.refuse([wrong]))?;
+    let arguments = arguments(&head, world).map_err(|wrong| world.refuse([wrong]))?;
+    let mut test = begun_with(&head, arguments).map_err(|wrong| world.refuse([wrong]))?;
     let outputs = args.output.iter().map(|path| world.folder.join(path));
     test.output.extend(outputs);
     test.parallel = args.parallel.or(test.parallel);
@@ -35,15 +36,12 @@ fn prepare(args: ResumeArgs, world: &mut World) -> Result<(TestArgs, Resumed), E
     Ok((test, Resumed { path, store, head }))
 }
 
-/// The arguments with which a run was begun.
+/// These arguments, with which a run was begun, as they are meant.
 ///
 /// # Errors
 /// When they are none that this version knows.
-pub fn begun_with(head: &RunHead) -> Result<TestArgs, Diagnostic> {
-    // Runs that were joined were begun with many.
-    let own: &[String] =
-        if head.about.command.is_empty() { &["test".to_string()] } else { &head.about.command };
-    let command = ["hotseat".to_string()].into_iter().chain(own.iter().cloned());
+pub fn begun_with(head: &RunHead, arguments: Vec<String>) -> Result<TestArgs, Diagnostic> {
+    let command = ["hotseat".to_string()].into_iter().chain(arguments);
     match Args::try_parse_from(command) {
         Ok(Args { command: Command::Test(test), .. }) => Ok(*test),
         Ok(_) | Err(_) => {
@@ -52,6 +50,32 @@ pub fn begun_with(head: &RunHead) -> Result<TestArgs, Diagnostic> {
             Err(Diagnostic::new(message))
         }
     }
+}
+
+/// The arguments with which a run was begun. Secrets of the environment were taken out of them, and are put in again.
+fn arguments(head: &RunHead, world: &World) -> Result<Vec<String>, Diagnostic> {
+    let cannot = |why: &str| {
+        let message = format!("run {} was begun with {why}", head.short());
+        Diagnostic::new(message).help("begin it anew, with all its arguments")
+    };
+    if head.about.command.is_empty() {
+        return Err(cannot("arguments that are no text, and they are not kept"));
+    }
+    let filled_in = head.about.command.iter().map(|argument| {
+        let mut pieces = argument.split("[redacted:");
+        let mut whole = pieces.next().unwrap_or_default().to_string();
+        for piece in pieces {
+            let (name, rest) = piece.split_once(']').unwrap_or((piece, ""));
+            let variable = name.strip_prefix("ENV.").and_then(|variable| world.environment.get(variable));
+            let Some(secret) = variable else {
+                return Err(cannot(&format!("a secret among its arguments, `{name}`, which is not kept")));
+            };
+            whole.push_str(secret);
+            whole.push_str(rest);
+        }
+        Ok(whole)
+    });
+    filled_in.collect()
 }
 
 fn can_go_on(head: &RunHead) -> Result<(), Diagnostic> {

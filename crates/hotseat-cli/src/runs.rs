@@ -14,7 +14,7 @@ pub fn run(args: &RunsArgs, world: &World) -> Exit {
         Ok(place) => place,
         Err(exit) => return exit,
     };
-    let mut store = match Store::open(&place.path) {
+    let store = match Store::open(&place.path) {
         Ok(store) => store,
         Err(error) => return refuse(&error, world),
     };

@@ -1,7 +1,7 @@
 //! `hotseat show`: a run that is kept is told to the reports once more.
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hotseat::document::Diagnostic;
 use hotseat::report::{self, Console, Events, Format, Look, NotWritable, Reporter, TraceLines, conversation};
@@ -20,16 +20,7 @@ pub fn run(args: ShowArgs, world: &World) -> Exit {
 }
 
 fn try_to(args: &ShowArgs, world: &World) -> Result<Exit, Exit> {
-    let wrong = args.output.iter().filter(|path| Format::of(path).is_none());
-    let wrong: Vec<Diagnostic> = wrong
-        .map(|path| {
-            let endings = report::ENDINGS;
-            Diagnostic::new(format!("-o {}: the ending names the format, one of {endings}", path.display()))
-        })
-        .collect();
-    if !wrong.is_empty() {
-        return Err(world.refuse(wrong));
-    }
+    formats(&args.output).map_err(|wrong| world.refuse(wrong))?;
     let store = kept::open(&args.at, world)?;
     let head = store.find(&args.run).map_err(|error| refuse(&error, world))?;
     if let Some(to) = &args.export {
@@ -40,6 +31,21 @@ fn try_to(args: &ShowArgs, world: &World) -> Result<Exit, Exit> {
         Some(case) => show_case(args, &store, &head, case, world),
         None => show_run(args, &store, &head, world),
     }
+}
+
+/// Whether the endings of report files name formats.
+///
+/// # Errors
+/// Those that do not.
+pub fn formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
+    let wrong = outputs.iter().filter(|path| Format::of(path).is_none());
+    let wrong: Vec<Diagnostic> = wrong
+        .map(|path| {
+            let endings = report::ENDINGS;
+            Diagnostic::new(format!("-o {}: the ending names the format, one of {endings}", path.display()))
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
 fn show_case(
@@ -126,7 +132,7 @@ fn show_run(args: &ShowArgs, store: &Store, head: &RunHead, world: &World) -> Re
                 head.short()
             ),
         };
-        world.say(&format!("note: {words}"));
+        world.say_of("note: ", &words);
     }
     Ok(Exit::Passed)
 }

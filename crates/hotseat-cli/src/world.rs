@@ -30,8 +30,8 @@ pub struct World {
     pub environment: Environment,
     /// The working folder.
     pub folder: PathBuf,
-    /// The arguments behind the command, as far as they are text.
-    pub arguments: Vec<String>,
+    /// The arguments behind the command; none where some of them are no text.
+    pub arguments: Option<Vec<String>>,
     color: ColorChoice,
     voice: Voice,
     stdout_terminal: bool,
@@ -54,10 +54,7 @@ impl World {
         };
         World {
             environment: Arc::new(environment),
-            arguments: std::env::args_os()
-                .skip(1)
-                .filter_map(|argument| argument.into_string().ok())
-                .collect(),
+            arguments: std::env::args_os().skip(1).map(|argument| argument.into_string().ok()).collect(),
             color,
             voice,
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
@@ -124,7 +121,8 @@ impl World {
         }
         let mut all = Diagnostics::new();
         all.extend(diagnostics);
-        self.say(&all.render(self.color_on(self.stderr_terminal), self.width));
+        // What is wrong is put harmlessly already, and may have colours.
+        let _ = writeln!(io::stderr(), "{}", all.render(self.color_on(self.stderr_terminal), self.width));
     }
 
     /// Says what is wrong with what was asked for.
@@ -133,9 +131,17 @@ impl World {
         Exit::Usage
     }
 
-    /// Prints beside what was asked for. Where nobody listens, the exit code still tells.
+    /// Prints beside what was asked for, harmlessly whoever wrote it: each line behind what it is, where it is something.
+    /// Where nobody listens, the exit code still tells.
+    pub fn say_of(&self, what: &str, text: &str) {
+        for line in report::lines(text) {
+            let _ = writeln!(io::stderr(), "{what}{line}");
+        }
+    }
+
+    /// The same of words of our own.
     pub fn say(&self, text: &str) {
-        let _ = writeln!(io::stderr(), "{text}");
+        self.say_of("", text);
     }
 
     /// Says what a person may want to know before the run; at most a few of many.
@@ -147,10 +153,26 @@ impl World {
         }
         for note in notes.iter().take(SHOWN) {
             let place = note.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
-            self.say(&format!("note: {}{place}", note.message));
+            self.say_of("note: ", &format!("{}{place}", note.message));
         }
         if notes.len() > SHOWN {
             self.say(&format!("note: … and {} more like it", notes.len() - SHOWN));
+        }
+    }
+
+    /// Says what went wrong and changes nothing.
+    pub fn warn(&self, words: &str) {
+        match self.voice {
+            Voice::Events => drop(report::note(&mut io::stdout(), &Diagnostic::new(words))),
+            Voice::Words => self.say_of("warning: ", words),
+        }
+    }
+
+    /// Says what a function of a script around the run said.
+    pub fn console(&self, line: &str) {
+        match self.voice {
+            Voice::Events => drop(report::said(&mut io::stdout(), line)),
+            Voice::Words => self.say_of("console: ", line),
         }
     }
 

@@ -186,3 +186,70 @@ fn a_run_whose_suites_have_changed_is_not_gone_on_with() {
     assert_eq!(resumed.code, 2, "{resumed}");
     assert!(resumed.stderr.contains("the suites have changed since"), "{resumed}");
 }
+
+/// A project whose run was interrupted when one of its cases had ended.
+fn interrupted(project: Project) -> Project {
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    running.wait_for_stdout("PASSED");
+    running.interrupt();
+    assert_eq!(running.wait().code, 130);
+    project
+}
+
+#[test]
+fn whatever_judges_the_cases_of_a_run_has_to_be_as_it_was() {
+    let agent = agent();
+    let target = format!("target:\n  endpoint: {}\n", agent.url());
+    let of = |more: &str| Project::with(&format!("{target}{more}"));
+    let head = "suite:\n  criteria:\n    good: { match: [{ type: contains, value: good }] }\n---\n";
+    let judged = suite()
+        .replace("text: { must_match: good }", "XX")
+        .replace("{ XX }", "[{ type: satisfy, criteria: good }]");
+    let tests: String = (1..CASES).map(|n| format!("it('c{n}', () => ask('{n}'));\n")).collect();
+    let tests = format!("import {{ it }} from 'hotseat';\nimport {{ ask }} from './ask.ts';\n{tests}");
+    let ask = "import { user, agent, expect } from 'hotseat';\n\
+               export const ask = (said: string) => { user.says(said); expect(agent).toContain('o'); };\n";
+    for (project, file, from, to) in [
+        (of("").suite("a", &format!("{head}{judged}")), "a.test.yaml", "value: good", "value: d"),
+        (
+            of("  assert: { text: { must_not_match: never } }\n").suite("a", &suite()),
+            "hotseat.yaml",
+            "never",
+            "nothing",
+        ),
+        (of("").file("a_test.ts", &tests).file("ask.ts", ask), "ask.ts", "toContain('o')", "toContain('d')"),
+    ] {
+        let project = interrupted(project);
+        let text = project.workspace.read(file);
+        project.workspace.file(file, &text.replace(from, to));
+        let resumed = project.hotseat(&["resume"]);
+        assert!(
+            resumed.code == 2 && resumed.stderr.contains("the suites have changed since"),
+            "{file}: {resumed}"
+        );
+        project.workspace.file(file, &text);
+        let resumed = project.hotseat(&["resume"]);
+        assert!(resumed.code <= 1, "{file}: {resumed}");
+    }
+}
+
+#[test]
+fn a_case_that_was_to_be_tried_again_is_left_to_be_run() {
+    let agent = FakeAgent::start(|request| Run::of(request).started().gate("open").text("bad").finished());
+    let case = "id: a\nretries: 1\nturns: [{ user: hi, assert: { text: { must_match: good } } }]\n";
+    let project = Project::of(&agent).suite("a", case);
+    let mut running = project.command(&["test"]).spawn();
+    agent.wait_at_gate("open", LONG);
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    assert_eq!(running.wait().code, 130);
+    assert_eq!(project.hotseat(&["show", "last", "--export", "there.hotseat"]).code, 0);
+    let there = project.hotseat(&["runs", "--store", "there.hotseat"]);
+    assert!(there.stdout.contains("(interrupted)"), "what was written into a file knows it too: {there}");
+    let resumed = project.hotseat(&["resume", "-o", "out.json"]);
+    assert_eq!(resumed.code, 1, "{resumed}");
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
+    assert_eq!(agent.requests().len(), 3);
+}

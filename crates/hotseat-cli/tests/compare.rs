@@ -10,7 +10,7 @@ use hotseat_testkit::{FakeAgent, Output};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use common::letters::{case, cases, lettered, project};
+use common::letters::{case, cases, lettered, project, with};
 use common::{Project, echo_agent};
 
 /// Runs all cases so many times, with a report.
@@ -298,4 +298,133 @@ fn runs_that_are_kept_compare_as_their_reports_do() {
     let nowhere = project.hotseat(&["compare", "before.json", "ffffffff"]);
     assert_eq!(nowhere.code, 2, "{nowhere}");
     assert!(nowhere.stderr.contains("ffffffff"), "{nowhere}");
+}
+
+/// A report of cases that took so many tokens each.
+fn spending(tokens: &[u32]) -> String {
+    let result = |(at, tokens): (usize, &u32)| json!({"id": format!("c{at}"), "status": "passed", "spent": {"total_tokens": tokens}, "turns": [{"duration_ms": 1.0}]});
+    json!({"summary": {}, "results": tokens.iter().enumerate().map(result).collect::<Vec<_>>()}).to_string()
+}
+
+#[test]
+fn one_case_that_outweighs_all_others_turns_no_claim_round() {
+    let (mut before, mut after) = (vec![100; 30], vec![110; 30]);
+    let project =
+        Project::empty().file("before.json", &spending(&before)).file("after.json", &spending(&after));
+    let claim = || {
+        let (_, found) = compared(&project, &["before.json", "after.json"]);
+        let tokens =
+            found["figures"].as_array().unwrap().iter().find(|figure| figure["name"] == "tokens").unwrap();
+        tokens["claim"].clone()
+    };
+    assert_eq!(claim(), "more");
+    (before[29], after[29]) = (10_000, 100);
+    project.workspace.file("before.json", &spending(&before));
+    project.workspace.file("after.json", &spending(&after));
+    assert_eq!(claim(), "nothing", "29 of 30 cases take more, and the mean is less");
+}
+
+#[test]
+fn any_number_of_a_report_can_be_shown() {
+    let report = spending(&[1]).replace("1.0", "1e30");
+    let project = Project::empty().file("before.json", &report).file("after.json", &report);
+    let output = project.hotseat(&["compare", "before.json", "after.json"]);
+    assert_eq!(output.code, 0, "{output}");
+}
+
+#[test]
+fn a_case_that_passed_and_is_no_longer_tested_is_not_lost_where_it_is_asked_for() {
+    let stays = case("ppppp");
+    let others = [
+        ("it is missing", case("ppp"), String::new()),
+        ("it is skipped", case("pppp"), with("pppp", "skip: later\n")),
+        ("its hook fails", case("pu"), with("pu", "hooks: [{ cmd: ['false'] }]\n")),
+        (
+            "it checks something else and fails",
+            case("pf"),
+            case("pf").replace("must_match: good", "must_match: goo"),
+        ),
+    ];
+    for (why, was, is) in others {
+        let agent = lettered();
+        let folder = project(&agent, &[&stays, "---\n", &was].concat());
+        report(&folder, "before.json", &[]);
+        folder.workspace.file("a.test.yaml", &[&stays, "---\n", &is].concat());
+        if is.is_empty() {
+            folder.workspace.file("a.test.yaml", &stays);
+        }
+        report(&folder, "after.json", &[]);
+        let plain = folder.hotseat(&["compare", "before.json", "after.json"]);
+        assert_eq!(plain.code, 0, "{why}: {plain}");
+        let words = "1 case passed before and did not pass now, and cannot be compared";
+        assert!(
+            plain.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(words),
+            "{why}: {plain}"
+        );
+        let (strict, found) = compared(&folder, &["--strict", "before.json", "after.json"]);
+        assert_eq!((strict.code, &found["no_longer_passing"]), (1, &json!(1)), "{why}: {strict}");
+    }
+}
+
+/// Why the only case is not compared once something was changed in its project; none where it is.
+#[track_caller]
+fn not_compared(project: &Project, file: &str, from: &str, to: &str) -> Option<String> {
+    project.hotseat(&["test", "-o", "one.json"]);
+    let text = project.workspace.read(file);
+    assert!(text.contains(from), "{from} in {text}");
+    project.workspace.file(file, &text.replace(from, to));
+    project.hotseat(&["test", "-o", "two.json"]);
+    project.workspace.file(file, &text);
+    let (_, found) = compared(project, &["one.json", "two.json"]);
+    let why = found["not_compared"].as_array().expect("a list").first()?;
+    Some(why["why"].as_str().expect("a text").to_string())
+}
+
+#[test]
+fn whatever_judges_a_case_is_one_of_its_checks() {
+    let agent = echo_agent();
+    let with = |project: &str| Project::with(&format!("target:\n  endpoint: {}\n{project}", agent.url()));
+    let checks = Some("other checks".to_string());
+    let case = "name: a\nturns: [{ user: hello, timeout_ms: 20000, assert: [{ type: satisfy, criteria: polite }] }]\n";
+
+    let project = with("  assert: { text: { must_match: hello } }\ncriteria:\n  polite: { match: [{ type: contains, value: You }] }\n")
+        .suite("a", case);
+    assert_eq!(not_compared(&project, "hotseat.yaml", "value: You", "value: said"), checks, "a criterion");
+    assert_eq!(
+        not_compared(&project, "hotseat.yaml", "must_match: hello", "must_match: ello"),
+        checks,
+        "the target"
+    );
+    assert_eq!(not_compared(&project, "a.test.yaml", "20000", "20001"), None, "a limit of time is no input");
+    assert_eq!(
+        not_compared(&project, "a.test.yaml", "hello", "hello!"),
+        Some("the user says, or the agent is told, something else".to_string())
+    );
+
+    let head = "suite:\n  criteria:\n    polite: { match: [{ type: contains, value: You }] }\n---\n";
+    let project = with("").suite("a", &format!("{head}{case}"));
+    assert_eq!(
+        not_compared(&project, "a.test.yaml", "value: You", "value: said"),
+        checks,
+        "a criterion of the suite"
+    );
+
+    let topics = "name: a\nclassify_topics: triggers\ndecide_topics: always\ntopics: { begin: { assert: { text: { must_match: said } } } }\ngraph:\n  begin: []\nturns: [{ user: hello }]\n";
+    let project = with("").suite("a", topics);
+    assert_eq!(
+        not_compared(&project, "a.test.yaml", "must_match: said", "must_match: You"),
+        checks,
+        "a topic"
+    );
+
+    let script = "import { it, user, agent, expect } from 'hotseat';\nimport { greeting } from './greeting.ts';\n\
+                  it('greets', () => { user.says(greeting); expect(agent).toContain('hello'); });\n";
+    let project =
+        with("").file("a_test.ts", script).file("greeting.ts", "export const greeting = 'hello';\n");
+    assert_eq!(
+        not_compared(&project, "a_test.ts", "toContain('hello')", "toContain('You')"),
+        checks,
+        "a test in TypeScript"
+    );
+    assert_eq!(not_compared(&project, "a_test.ts", "\nit(", "\n// unchanged\nit("), None);
 }

@@ -213,3 +213,21 @@ fn annotations_find_another_way_out() {
     read(&output);
     assert!(output.stderr.starts_with("::error file=a.test.yaml,line=8,"), "{output}");
 }
+
+#[test]
+fn everything_that_is_said_is_an_event() {
+    let agent = echo_agent();
+    let project =
+        Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n").file(".hotseat", "no folder");
+    let output = project.hotseat(&["test", "--json"]);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
+    let warning = output.stdout.lines().find(|line| line.contains("this run is not kept"));
+    assert!(warning.is_some_and(|line| line.contains(r#""type":"log""#)), "{output}");
+
+    let output = project.hotseat(&["resume", "--json", "--bogus"]);
+    assert_eq!((output.code, output.stderr.as_str()), (2, ""), "{output}");
+    let events: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let types: Vec<_> = events.iter().map(|event| &event["type"]).collect();
+    assert_eq!(json!(types), json!(["error", "summary"]), "{output}");
+}

@@ -9,7 +9,7 @@ use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::Run;
 use serde_json::{Value, json};
 
-use common::{Project, echo_agent, exists};
+use common::{LONG, Project, echo_agent, exists};
 
 /// Cases that pass, fail by checks, by errors, and are left out.
 const MIXED: &str = "
@@ -380,4 +380,246 @@ fn runs_of_parts_are_joined_into_one() {
     project.hotseat(&["test", "--shard", "3/3"]);
     let output = project.hotseat(&["merge", "last~4", "last~3", "last"]);
     assert!(output.code == 2 && output.stderr.contains("are not of the same cases"), "{output}");
+}
+
+#[test]
+fn what_is_given_up_leaves_room_on_the_disk() {
+    let agent = FakeAgent::start(|request| {
+        // What is packed well takes no room.
+        let noise = (0..12_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        Run::of(request).started().text(&noise.collect::<String>()).finished()
+    });
+    let project = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let size = || std::fs::metadata(project.workspace.path(".hotseat/runs.db")).expect("it is there").len();
+    project.hotseat(&["test"]);
+    let of_one = size();
+    for _ in 0..4 {
+        project.hotseat(&["test"]);
+    }
+    assert!(size() > 3 * of_one, "{} {of_one}", size());
+    let pruned = project.hotseat(&["runs", "--prune", "--max-size", "1B"]);
+    assert!(pruned.code == 0 && pruned.stdout.starts_with("gave up 4 runs"), "{pruned}");
+    assert!(size() < 2 * of_one, "{} {of_one}", size());
+}
+
+#[test]
+fn parts_are_joined_only_where_they_were_made_alike() {
+    let agent = agent();
+    let many: String =
+        (0..20).map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n} }}]\n")).collect();
+    let other = format!(
+        "agents:\n  other: {{ endpoint: '{}' }}\n  one: {{ endpoint: '{}' }}\ntarget: one\n",
+        agent.url(),
+        agent.url()
+    );
+    let project = Project::with(&other).suite("a", &many);
+    project.hotseat(&["test", "--shard", "1/2"]);
+    for (args, words) in [
+        (&["--retries", "2"][..], "were carried out with other options"),
+        (&["--agent", "other"], "are not of the same agent: one and other"),
+    ] {
+        project.hotseat(&[&["test", "--shard", "2/2"], args].concat());
+        let output = project.hotseat(&["merge", "last~1", "last"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{args:?}: {output}");
+        assert_eq!(project.hotseat(&["runs", "--prune", "--max-size", "1GB"]).code, 0);
+        project.hotseat(&["test", "--shard", "1/2"]);
+    }
+    project.hotseat(&["test", "--shard", "2/2", "--parallel", "1"]);
+    assert_eq!(project.hotseat(&["merge", "last~1", "last"]).code, 0, "how many run at once does not matter");
+}
+
+#[test]
+fn what_was_left_of_failed_cases_is_not_forgotten() {
+    let agent = FakeAgent::start(|request| {
+        let run = Run::of(request).started();
+        match request.last_user_text().as_str() {
+            "wait" if request.header("x-gate").is_some() => run.gate("open").text("bad").finished(),
+            _ => run.text("bad").finished(),
+        }
+    });
+    let case = |id: &str, said: &str| {
+        format!("---\nid: {id}\nturns: [{{ user: {said}, assert: {{ text: {{ must_match: good }} }} }}]\n")
+    };
+    let suite = [case("first", "wait"), case("second", "hello"), case("third", "hello")].concat();
+    let project = Project::with(&format!("target:\n  endpoint: {}\n", agent.url())).suite("a", &suite);
+    project.hotseat(&["test"]);
+    project.workspace.file(
+        "hotseat.yaml",
+        &format!("target:\n  endpoint: {}\n  headers: {{ x-gate: yes }}\n", agent.url()),
+    );
+    let mut running = project.command(&["test", "--last-failed", "--parallel", "1"]).spawn();
+    agent.wait_at_gate("open", LONG);
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    assert_eq!(running.wait().code, 130);
+    let again = project.test(&["--last-failed"]);
+    assert_eq!(again.count("total"), 3, "{}", again.output);
+}
+
+#[test]
+fn what_failed_on_another_machine_is_run_again_here() {
+    let agent = agent();
+    let text = format!("target:\n  endpoint: {}\n", agent.url());
+    let many: String = (0..20)
+        .map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n}, assert: {{ text: {{ must_not_match: Hello 1 }} }} }}]\n"))
+        .collect();
+    let (here, there) = (Project::with(&text).suite("a", &many), Project::with(&text).suite("a", &many));
+    let failed = here.test(&[]).count("failed");
+    here.hotseat(&["test", "--shard", "1/2"]);
+    there.hotseat(&["test", "--shard", "2/2"]);
+    assert_eq!(there.hotseat(&["show", "last", "--export", "part.hotseat"]).code, 0);
+    std::fs::copy(there.workspace.path("part.hotseat"), here.workspace.path("part.hotseat"))
+        .expect("it is there");
+    for parts in [["last", "part.hotseat"], ["part.hotseat", "last~1"]] {
+        let merged = here.hotseat(&[&["merge"][..], &parts].concat());
+        assert_eq!(merged.code, 1, "{merged}");
+        let again = here.command(&["test", "--last-failed", "-o", "out.json", "--no-store"]).run();
+        assert_eq!(again.code, 1, "{again}");
+        let report: Value = serde_json::from_str(&here.workspace.read("out.json")).expect("a report");
+        assert_eq!(report["summary"]["total"].as_u64(), Some(failed), "{parts:?}: {again}");
+    }
+}
+
+#[test]
+fn secrets_of_the_command_line_and_of_suites_are_neither_kept_nor_told() {
+    const SECRET: &str = "tok-very-secret-0815";
+    let agent = echo_agent();
+    let project =
+        Project::of(&agent).suite("a", &format!("name: asks\nturns: [{{ user: 'I am {SECRET}' }}]\n"));
+    for args in [
+        &["-u", SECRET, "-t", SECRET, "--locale", SECRET][..],
+        &["--run", "asks|tok-very-secret-0815"],
+        &["-i", "I am tok-very-secret-0815, too"],
+    ] {
+        let reports = ["-o", "out.json", "-o", "out.jsonl", "-o", "out.html"];
+        let output = project.command(&[&["test"], args, &reports].concat()).env("MY_TOKEN", SECRET).run();
+        assert_eq!(output.code, 0, "{output}");
+        for file in ["out.json", "out.jsonl", "out.html"] {
+            let text = project.workspace.read(file);
+            assert!(!text.contains("very-secret"), "{args:?}: {file}: {text}");
+        }
+    }
+    let kept = std::fs::read(project.workspace.path(".hotseat/runs.db")).expect("it is there");
+    assert!(!kept.windows(11).any(|bytes| bytes == b"very-secret"));
+    for run in ["last", "last~1", "last~2"] {
+        let shown = project.hotseat(&["show", run, "--json"]);
+        assert!(shown.code == 0 && !shown.stdout.contains("very-secret"), "{shown}");
+    }
+}
+
+#[test]
+fn a_run_that_is_gone_on_with_says_no_marks_to_the_agent() {
+    const SECRET: &str = "tok-very-secret-0815";
+    let agent = FakeAgent::start(|request| Run::of(request).started().gate("open").text("good").finished());
+    let suite: String = (0..3).map(|n| format!("---\nid: c{n}\nturns: [{{ user: hello }}]\n")).collect();
+    let project = Project::of(&agent).suite("a", &suite);
+    let mut running =
+        project.command(&["test", "--parallel", "1", "-u", SECRET]).env("MY_TOKEN", SECRET).spawn();
+    agent.wait_at_gate("open", LONG);
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    assert_eq!(running.wait().code, 130);
+    let without = project.hotseat(&["resume"]);
+    assert!(
+        without.code == 2 && without.stderr.contains("a secret among its arguments, `ENV.MY_TOKEN`"),
+        "{without}"
+    );
+    let with = project.command(&["resume"]).env("MY_TOKEN", SECRET).run();
+    assert_eq!(with.code, 0, "{with}");
+    let told: Vec<String> = agent.requests().iter().map(|request| request.json().to_string()).collect();
+    assert!(told.len() == 3 && told.iter().all(|body| body.contains(SECRET)), "{told:#?}");
+}
+
+#[test]
+fn what_an_agent_nests_deeply_can_be_read_again() {
+    let nested = |depth: usize| (0..depth).fold(json!("the end"), |inner, _| json!({ "in": inner }));
+    let agent = FakeAgent::start(move |request| {
+        let depth = request.last_user_text().parse().expect("it is told a number");
+        let run = Run::of(request).started().tool("c1", "look", &nested(depth), Some(nested(depth)));
+        run.state(nested(depth.min(100))).text("Done.").finished()
+    });
+    let suite: String =
+        [3, 60, 100, 124].map(|n| format!("---\nid: c{n}\nturns: [{{ user: '{n}' }}]\n")).concat();
+    let project = Project::of(&agent).suite("a", &suite);
+    let output = project.hotseat(&["test", "-o", "out.json", "-o", "out.jsonl"]);
+    assert_eq!(output.code, 0, "{output}");
+    for args in [
+        &["show", "last", "-v"][..],
+        &["show", "last", "-o", "again.json"],
+        &["show", "last", "--export", "part.db"],
+        &["merge", "part.db"],
+        &["compare", "last", "out.json"],
+        &["compare", "out.jsonl", "last~1"],
+    ] {
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 0, "{args:?}: {output}");
+    }
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    let of = |case: usize| &report["results"][case]["turns"][0]["tool_calls"][0];
+    assert_eq!((&of(0)["args"], &of(0)["result"]), (&nested(3), &nested(3)));
+    assert!(of(3)["args"].to_string().contains("the end"), "nothing is lost");
+}
+
+#[test]
+fn whoever_is_first_makes_the_store_and_every_run_is_kept() {
+    let agent = echo_agent();
+    for round in 0..4 {
+        let project = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+        let all: Vec<_> = (0..6).map(|_| project.command(&["test"]).spawn()).collect();
+        for running in all {
+            let output = running.wait();
+            assert!(output.code == 0 && !output.stderr.contains("warning"), "{round}: {output}");
+        }
+        assert_eq!(runs(&project).len(), 6, "{round}");
+    }
+}
+
+#[test]
+fn to_read_a_file_changes_nothing_in_it_and_beside_it() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.hotseat(&["test"]);
+    assert_eq!(project.hotseat(&["show", "last", "--export", "alone/part.db"]).code, 0);
+    project.workspace.file("alone/empty.db", "");
+    let folder = project.workspace.path("alone");
+    let there = || {
+        let files = std::fs::read_dir(&folder).expect("it is there").map(|file| file.expect("a file").path());
+        let mut all: Vec<_> =
+            files.map(|path| (path.clone(), std::fs::read(path).expect("a file"))).collect();
+        all.sort();
+        all
+    };
+    let before = there();
+    assert_eq!(before.len(), 2, "a file that was written stands alone");
+    for args in [&["runs", "--store", "alone/part.db"][..], &["show", "last", "--store", "alone/part.db"]] {
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 0, "{output}");
+    }
+    let empty = project.hotseat(&["runs", "--store", "alone/empty.db"]);
+    assert!(
+        empty.code == 2 && empty.stderr.contains("alone/empty.db is empty: no runs are kept in it"),
+        "{empty}"
+    );
+    assert_eq!(there(), before);
+}
+
+#[test]
+fn a_run_that_is_gone_on_with_is_kept_whole_whatever_the_project_says_now() {
+    let agent = FakeAgent::start(|request| Run::of(request).started().gate("open").text("good").finished());
+    let suite: String = (0..3).map(|n| format!("---\nid: c{n}\nturns: [{{ user: hello }}]\n")).collect();
+    let project = Project::of(&agent).suite("a", &suite);
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    agent.wait_at_gate("open", LONG);
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    assert_eq!(running.wait().code, 130);
+    project.workspace.file("hotseat.yaml", &format!("target:\n  endpoint: {}\nstore: false\n", agent.url()));
+    assert_eq!(project.hotseat(&["resume"]).code, 0);
+    for case in ["c0", "c2"] {
+        let events = project.hotseat(&["show", "last", case, "--json"]);
+        assert!(events.stdout.contains("turn.completed"), "{case}: {events}");
+    }
 }

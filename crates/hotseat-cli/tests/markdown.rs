@@ -58,14 +58,18 @@ fn what_others_wrote_is_text() {
         Run::of(request).started().text(words).finished().into()
     }
     let agent = FakeAgent::start(hostile);
-    let suite =
-        "name: '<img src=x> @me [a](b)'\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n";
+    let suite = "name: '<img src=x> @me #12 [a](b)'\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n";
     let project = Project::of(&agent).suite("a", suite);
     project.hotseat(&["test", "-o", "r.md"]);
     let text = project.workspace.read("r.md");
     let (before, conversation) = text.split_once("<details>").expect("a conversation");
     for part in ["<script", "<img", "@me", "@everyone", "[a](b)", "](javascript"] {
         assert!(!before.contains(part), "{part} in {before}");
+    }
+    // What GitHub makes of the text once entities are what they stand for.
+    let read = before.replace("&#64;", "@").replace("&#35;", "#").replace("&#8203;", "\u{200b}");
+    for mention in ["@me", "@everyone", "#12"] {
+        assert!(!read.contains(mention), "{mention} in {before}");
     }
     assert!(conversation.contains("`````text\n"), "the fence is longer than what is within: {text}");
     assert_eq!(conversation.matches("\n`````\n").count(), 1, "{text}");

@@ -413,7 +413,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           },
           "stable_id": "example:db1f74e642d2",
           "fingerprints": {
-            "asked": "9601ae8ab3eed8dc",
+            "asked": "a5d9680bc087a3f2",
             "checked": "44136fa355b3678a"
           },
           "input": "hang",
@@ -829,12 +829,34 @@ fn reports_are_whole_when_nothing_could_be_run() {
     project
         .workspace
         .file("hotseat.yaml", "target: { endpoint: 'http://127.0.0.1:9/', start: { command: ['false'] } }\n");
-    let output = project.hotseat(&["test", "-o", "out.json", "-o", "out.jsonl", "-o", "out.xml"]);
+    let reports = ["-o", "out.json", "-o", "out.jsonl", "-o", "out.xml", "-o", "out.md"];
+    let output =
+        project.command(&[&["test"][..], &reports].concat()).env("GITHUB_STEP_SUMMARY", "summary.md").run();
     assert_eq!(output.code, 3, "{output}");
     let json: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("JSON");
     assert_eq!((&json["summary"]["total"], &json["results"]), (&json!(0), &json!([])));
     assert_eq!(lines(&project, "out.jsonl").len(), 1);
-    quick_junit::Report::deserialize_from_str(&project.workspace.read("out.xml")).expect("JUnit");
+    // No report may be taken for that of a run in which nothing failed.
+    for why in [&json["summary"]["error"], &lines(&project, "out.jsonl")[0]["error"]] {
+        assert!(why.as_str().is_some_and(|why| why.contains("ended before it answered")), "{json}");
+    }
+    let xml = project.workspace.read("out.xml");
+    let report = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");
+    assert_eq!((report.tests, report.errors), (1, 1), "{xml}");
+    for file in ["out.md", "summary.md"] {
+        let text = project.workspace.read(file);
+        assert!(text.starts_with("## \u{274c} ") && text.contains("could not be carried out"), "{text}");
+    }
+    assert!(!output.stdout.contains("NO TEST RAN"), "{output}");
+}
+
+#[test]
+fn where_nothing_passed_nothing_is_well() {
+    let agent = echo_agent();
+    let project = Project::of(&agent).suite("a", "name: a\nskip: later\nturns: [{ user: hello }]\n");
+    assert_eq!(project.hotseat(&["test", "-o", "out.md"]).code, 0);
+    let text = project.workspace.read("out.md");
+    assert!(!text.contains('\u{2705}'), "{text}");
 }
 
 #[test]
@@ -989,6 +1011,20 @@ fn nothing_that_others_say_steers_the_console() {
 }
 
 #[test]
+fn what_an_agent_answers_is_no_command() {
+    let words = "  ::set-output name=a::b\n\t::error::pwned\n\u{a0}::warning::too\n##\r[error]x";
+    let agent = FakeAgent::start(move |request| Run::of(request).started().text(words).finished());
+    let project = Project::of(&agent);
+    for args in [&["test", "-i", "hello"][..], &["test", "-i", "hello", "-v"]] {
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 0, "{output}");
+        for line in output.stdout.lines().chain(output.stderr.lines()) {
+            assert!(!line.trim_start().starts_with("::") && !line.contains("##["), "{line:?}");
+        }
+    }
+}
+
+#[test]
 fn annotations_are_commands_of_ours_only() {
     let agent = FakeAgent::start(hostile);
     let project = hostile_project(&agent);
@@ -1019,7 +1055,9 @@ fn hostile_words_are_data_in_reports() {
     let xml = project.workspace.read("out.xml");
     let report = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");
     assert_eq!((report.tests, report.failures + report.errors), (7, 7));
-    assert!(!xml.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')), "{xml:?}");
+    let no_character =
+        |c: char| matches!(c, '\u{fffe}' | '\u{ffff}') || c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    assert!(!xml.contains(no_character), "{xml:?}");
     assert_eq!(lines(&project, "out.jsonl").len(), 9);
 }
 
@@ -1326,4 +1364,38 @@ target:
     let output = project.command(&["test"]).env("API_TOKEN", SECRET).run();
     assert!(output.code == 3 && output.stderr.contains("key is"), "{output}");
     assert!(!output.stderr.contains(SECRET), "{output}");
+}
+
+#[test]
+fn no_report_overwrites_what_is_read() {
+    let agent = echo_agent();
+    let suite = "{\"id\": \"a\", \"input\": \"hello\"}\n";
+    let project = Project::of(&agent).file("a.test.jsonl", suite).file("sub/x", "");
+    let config = project.workspace.read("hotseat.yaml");
+    for (args, words) in [
+        (&["--save", "a.test.jsonl"][..], "--save a.test.jsonl would overwrite a suite of this run"),
+        (&["--trace", "./a.test.jsonl"], "--trace ./a.test.jsonl would overwrite a suite of this run"),
+        (&["-o", "sub/../a.test.jsonl"], "would overwrite a suite of this run"),
+        (&["--save", "hotseat.yaml"], "--save hotseat.yaml would overwrite the project file"),
+        (
+            &["-o", "x.jsonl", "--save", "sub/../x.jsonl"],
+            "--save sub/../x.jsonl is a file that -o names already",
+        ),
+        (&["-o", "x.jsonl", "-o", "./x.jsonl"], "-o ./x.jsonl is given twice"),
+        (&["--save", "x.jsonl", "--trace", "x.jsonl"], "is a file that --trace names already"),
+    ] {
+        let output = project.hotseat(&[&["test"], args].concat());
+        assert!(output.code == 2 && output.stderr.contains(words), "{args:?}: {output}");
+    }
+    assert_eq!(
+        (project.workspace.read("a.test.jsonl"), project.workspace.read("hotseat.yaml")),
+        (suite.to_string(), config)
+    );
+    assert_eq!(agent.requests().len(), 0);
+
+    project.hotseat(&["test", "--shard", "1/1"]);
+    let merged = project.hotseat(&["merge", "last", "-o", "all.txt"]);
+    assert!(merged.code == 2 && merged.stderr.contains("the ending names the format"), "{merged}");
+    let listed = project.hotseat(&["runs", "--json"]);
+    assert_eq!(listed.stdout.lines().count(), 1, "nothing was joined: {listed}");
 }

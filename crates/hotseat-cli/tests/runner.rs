@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use hotseat_testkit::agui::Run;
@@ -497,7 +499,7 @@ fn an_agent_that_dies_before_it_answers() {
     exit code: 3
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
-      ⚠ NO TEST RAN
+      ❌ THE RUN COULD NOT BE CARRIED OUT
     ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
@@ -531,7 +533,7 @@ fn an_agent_that_is_not_there() {
     exit code: 3
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
-      ⚠ NO TEST RAN
+      ❌ THE RUN COULD NOT BE CARRIED OUT
     ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
@@ -551,7 +553,7 @@ fn an_agent_that_is_never_ready() {
     exit code: 3
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
-      ⚠ NO TEST RAN
+      ❌ THE RUN COULD NOT BE CARRIED OUT
     ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
@@ -575,7 +577,7 @@ fn an_address_that_is_taken() {
     exit code: 3
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
-      ⚠ NO TEST RAN
+      ❌ THE RUN COULD NOT BE CARRIED OUT
     ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
@@ -682,4 +684,59 @@ fn a_limit_that_is_not_reached_costs_nothing() {
     assert!(started.elapsed() < Duration::from_secs(20));
     let turn = &agent.requests()[0].json()["messages"][0];
     assert_eq!((&turn["role"], &turn["content"]), (&json!("user"), &json!("a")));
+}
+
+#[test]
+fn a_slow_reader_is_no_slow_agent() {
+    let agent = FakeAgent::start(|request| {
+        Run::of(request)
+            .started()
+            .text(&format!("{} {}", request.last_user_text(), "long ".repeat(400)))
+            .finished()
+    });
+    // A conversation that is held up has a turn still to come when its time is over.
+    let two_turns = |n: usize| format!("---\nname: case-{n}\nturns: [{{ user: hello }}, {{ user: bye }}]\n");
+    let project = Project::of(&agent).suite("a", &(0..400).map(two_turns).collect::<String>());
+    let script = format!(
+        "('{}' test -v --parallel 4 --timeout 5s -o out.json; echo $? > code) | (sleep 8; cat > seen)",
+        common::HOTSEAT
+    );
+    let output = project.workspace.command("sh", &["-c", &script]).timeout(4 * LONG).run();
+    let report = report(&project.workspace);
+    assert_eq!(report["summary"]["passed"], 400, "{}", report["summary"]);
+    assert_eq!(project.workspace.read("code").trim(), "0", "{output}");
+    assert!(project.workspace.read("seen").contains("ALL TESTS PASSED"));
+}
+
+#[test]
+fn ctrl_c_is_heard_where_nobody_reads() {
+    let agent = FakeAgent::start(|request| {
+        Run::of(request)
+            .started()
+            .text(&format!("{} {}", request.last_user_text(), "long ".repeat(400)))
+            .finished()
+    });
+    let project = Project::of(&agent).suite("a", &cases(2_000));
+    assert_eq!(project.workspace.run("mkfifo", &["pipe"]).code, 0);
+    for arguments in ["test -v", "test --json"] {
+        let before = agent.requests().len();
+        let script = format!("exec '{}' {arguments} --parallel 4 3<>pipe >pipe", common::HOTSEAT);
+        let running = project.workspace.command("sh", &["-c", &script]).timeout(2 * LONG).spawn();
+        agent.wait_for_requests(before + 40, LONG);
+        let (ended, id) = (AtomicBool::new(false), running.id().to_string());
+        let output = thread::scope(|scope| {
+            scope.spawn(|| {
+                // Signals that come together count once.
+                while !ended.load(Ordering::Relaxed) {
+                    project.workspace.run("kill", &["-INT", &id]);
+                    thread::sleep(Duration::from_millis(100));
+                }
+            });
+            let output = running.wait();
+            ended.store(true, Ordering::Relaxed);
+            output
+        });
+        assert_eq!(output.code, 130, "{arguments}");
+        assert!(agent.requests().len() < before + 2_000, "no new conversations begin while nobody reads");
+    }
 }

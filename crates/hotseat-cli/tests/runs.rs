@@ -790,6 +790,30 @@ fn a_suite_that_is_read_while_it_runs_gives_every_case_once_and_in_order() {
 }
 
 #[test]
+fn a_suite_that_changes_while_it_is_read_makes_no_good_run() {
+    let agent = FakeAgent::start(|request| Run::of(request).started().gate("open").text("hi").finished());
+    let line = |n: usize| format!("{{\"id\":\"c{n}\",\"input\":\"hi\"}}\n");
+    let of = |count: usize| (0..count).map(line).collect::<String>();
+    let project = Project::of(&agent).file("a.test.jsonl", &of(1_400));
+    let running = project
+        .command(&["test", "-o", "out.json", "-o", "out.md", "--parallel", "4"])
+        .timeout(4 * LONG)
+        .spawn();
+    agent.wait_for_requests(4, LONG);
+    project.workspace.file("a.test.jsonl", &of(1_101));
+    agent.release("open");
+    let output = running.wait();
+    assert_eq!(output.code, 3, "{output}");
+    assert!(output.stderr.contains("the suites have changed since the run began"), "{output}");
+    assert!(!output.stdout.contains("ALL TESTS PASSED"), "{output}");
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    assert!(report["summary"]["error"].as_str().is_some_and(|why| why.contains("have changed")), "{report}");
+    assert!(project.workspace.read("out.md").starts_with("## \u{274c} "));
+    let listed = project.hotseat(&["runs", "--json"]);
+    assert!(!listed.stdout.contains("\"ended\""), "{listed}");
+}
+
+#[test]
 fn ctrl_c_lists_what_is_left_of_a_suite_that_is_read_while_it_runs() {
     let agent = FakeAgent::start(|request| Run::of(request).started().gate("open").text("hi").finished());
     let line = |n: usize| format!("{{\"id\":\"c{n}\",\"input\":\"hi\"}}\n");

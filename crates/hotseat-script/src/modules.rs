@@ -1,6 +1,6 @@
 //! Modules: read once, stripped once, and run by as many contexts as need them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use hotseat_document::{Place, Source};
 
 use crate::error::{ErrorKind, Frame, ScriptError};
 use crate::folder::{Folder, Language};
-use crate::imports::specifier;
+use crate::imports::{specifier, specifiers};
 use crate::strip::strip;
 
 /// The scripts of a folder. Nothing outside of it is read: no absolute path, no `..` and no link leads out.
@@ -81,6 +81,21 @@ impl Scripts {
     pub fn text(&self, path: &str) -> Result<String, ScriptError> {
         let module = self.find(path)?;
         Ok(self.load(module.path())?.source.text.to_string())
+    }
+
+    /// The texts of a module and of all that it imports, by their paths. What cannot be read is left out: whoever runs the
+    /// module is told of it.
+    pub fn sources(&self, module: &Module) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        let mut open = vec![module.path().to_string()];
+        while let Some(path) = open.pop() {
+            let Ok(loaded) = self.load(&path) else { continue };
+            let text = &loaded.source.text;
+            if all.insert(path.clone(), text.to_string()).is_none() {
+                open.extend(specifiers(text).filter_map(|(name, _)| self.import(&path, name).ok()));
+            }
+        }
+        all
     }
 
     /// What an import in a module means.

@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "dsl",
         &["adapters", "cases", "checks", "config", "evaluate", "expect", "graph", "report", "run", "session"],
     ),
-    ("store", &["cases", "run", "session"]),
+    ("store", &["cases", "recording", "run", "session"]),
     ("view", &["report", "store"]),
 ];
 

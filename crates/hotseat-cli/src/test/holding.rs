@@ -36,14 +36,15 @@ pub async fn hold_all(
     }
     let (started_at, clock) = (wall_millis(), std::time::Instant::now());
     // Nothing ran; the reports say so and are whole.
-    let nothing_ran = |interrupted: bool| {
+    let nothing_ran = |why: Option<&str>| {
         let (ended_at, duration) = (wall_millis(), clock.elapsed());
-        Summary { interrupted, started_at, ended_at, duration, ..Summary::default() }
+        let (interrupted, broken) = (why.is_none(), why.map(Into::into));
+        Summary { interrupted, broken, started_at, ended_at, duration, ..Summary::default() }
     };
     let mut agents = match run::start(plan, &outside, &control).await {
         Ok(agents) => agents,
         Err(not_started) => {
-            let summary = nothing_ran(not_started.is_none());
+            let summary = nothing_ran(not_started.as_ref().map(|failure| failure.message.as_str()));
             telling.report(RunEvent::Ended(summary.clone()));
             return match not_started {
                 Some(failure) => Err(vec![agent_not_started(failure.message, failure.detail)]),
@@ -55,7 +56,8 @@ pub async fn hold_all(
         Ok(before) => before,
         Err(mistakes) => {
             run::stop(agents).await;
-            telling.report(RunEvent::Ended(nothing_ran(false)));
+            let why = mistakes.first().map(|mistake| mistake.message.as_str());
+            telling.report(RunEvent::Ended(nothing_ran(why)));
             return Err(mistakes);
         }
     };
@@ -76,7 +78,7 @@ pub async fn hold_all(
         }
     }
     if let Some(writer) = writer {
-        telling.settle();
+        telling.settled().await;
         telling.errors.extend(writer.write(&outside).await.err().into_iter().flatten());
     }
     run::stop(agents).await;

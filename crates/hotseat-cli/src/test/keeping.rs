@@ -66,7 +66,7 @@ pub fn last_failed(
         world.complain_of(format!("nothing selected: nothing failed in the last run, {}", head.short()));
         return Err(Exit::NothingSelected);
     }
-    Ok(failed.into_iter().map(|(suite, id)| (project.suite_name(&suite), id)).collect())
+    Ok(failed)
 }
 
 /// What is kept of the run as a whole.
@@ -85,11 +85,17 @@ pub fn about(
         hotseat: env!("CARGO_PKG_VERSION").to_string(),
         folder: world.folder.clone(),
         project: project.root.clone(),
-        command: world.arguments.iter().map(|argument| redactor.text(argument).into_owned()).collect(),
+        command: world
+            .arguments
+            .iter()
+            .flatten()
+            .map(|argument| redactor.text(argument).into_owned())
+            .collect(),
         cases: plan.digest.clone(),
         origin: Origin::Held,
         shard: args.shard,
         of_all: plan.of_all,
+        only_failed: args.last_failed,
     }
 }
 
@@ -104,6 +110,7 @@ pub fn begin(
         return None;
     }
     let keeping = Keeping::new(&store_of(&project.root), about, limits(&project.store));
+    let keeping = keeping.map(|keeping| keeping.hiding(project.redactor()));
     keeping.map_err(|error| warnings.push(format!("this run is not kept: {error}"))).ok()
 }
 
@@ -127,7 +134,8 @@ pub fn has_changed(resumed: &Resumed, plan: &Plan, input: Option<&Input>) -> Res
 
 /// Prepares to keep what is left of a run.
 pub fn resume(resumed: &Resumed, project: &Project) -> Result<Keeping, StoreError> {
-    Keeping::resume(&resumed.path, resumed.head.clone(), limits(&project.store))
+    let keeping = Keeping::resume(&resumed.path, resumed.head.clone(), limits(&project.store))?;
+    Ok(keeping.hiding(project.redactor()))
 }
 
 /// What of a run had ended before it was broken off.

@@ -65,6 +65,8 @@ pub fn run(args: TestArgs, task: Task, world: &World) -> Exit {
     if json {
         let ended = match &mut left.events {
             Some(events) => events.end(exit.code()),
+            // Nobody reads standard output.
+            None if exit == Exit::Interrupted => Ok(()),
             None => report::nothing_ran(&mut io::stdout(), exit.code()),
         };
         if ended.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
@@ -88,8 +90,8 @@ struct Left {
 
 /// Whether arguments that could not be read ask for events.
 pub fn wants_events(mut arguments: impl Iterator<Item = OsString>) -> bool {
-    arguments.nth(1).is_some_and(|command| command == "test" || command == "recheck")
-        && arguments.any(|word| word == "--json")
+    let tells = |command: OsString| ["test", "resume", "recheck"].iter().any(|name| command == *name);
+    arguments.nth(1).is_some_and(tells) && arguments.any(|word| word == "--json")
 }
 
 /// Says as events that the arguments are wrong.
@@ -127,6 +129,7 @@ fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Res
     if let Some(input) = &input {
         input.check(&args.select, &project, world).map_err(|wrong| world.refuse(wrong))?;
     }
+    outputs::check(&args, world).map_err(|wrong| world.refuse(wrong))?;
     let http = Arc::new(Http::default());
     let given = input.as_ref().map(|input| input.suites(&args.select, &project, &http, world));
     let given = given.transpose().map_err(|wrong| {
@@ -168,7 +171,12 @@ fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Res
     let keep = match (&args.trace, &args.record) {
         (Some(_), _) => Keep::Raw,
         (None, Some(_)) => Keep::Events,
-        (None, None) if keeping::wanted(&args, &project) || outputs::need_events(&args, world) => {
+        // A run that is gone on with is kept, whatever the project says of those that begin.
+        (None, None)
+            if resumed.is_some()
+                || keeping::wanted(&args, &project)
+                || outputs::need_events(&args, world) =>
+        {
             Keep::Events
         }
         (None, None) => Keep::Nothing,
@@ -180,7 +188,6 @@ fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Res
     outside.overrides = choices::overrides(&args, input.as_ref());
     outside.person = choices::person(&args, world);
     outside.recheck = rechecking.as_ref().map(Rechecking::conversations);
-    let outside = Arc::new(outside);
     let mut options = match &rechecking {
         Some(rechecking) => rechecking.options(&project),
         None => choices::options(&args, &project, &plan).map_err(|wrong| world.refuse([wrong]))?,
@@ -190,7 +197,7 @@ fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Res
     }
     // Whoever goes on after a failure does not want to stop at it again.
     options.fail_fast &= resumed.is_none();
-    outputs::check(&args, world).map_err(|wrong| world.refuse(wrong))?;
+    outputs::overwrite_nothing(&args, &plan, world).map_err(|wrong| world.refuse(wrong))?;
     // Of one message nothing is to be asserted.
     if !matches!(input, Some(Input::Message(_) | Input::Lines)) {
         world.note(&plan.notes);
@@ -243,6 +250,8 @@ fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Res
     };
     let telling = Telling::begin(reporters, keeping, look.somebody_types);
     let mut telling = telling.map_err(|error| broken(format!("cannot start: {error}")))?;
+    outside.pace = telling.pace();
+    let outside = Arc::new(outside);
     let plan = Arc::new(plan);
     // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
     // more than it gains until thousands of turns end each second.
@@ -254,16 +263,26 @@ fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Res
         let signals =
             Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
         tokio::select! {
-            ended = holding::hold_all(&plan, &args, outside, control, &mut telling, rest) => ended,
+            ended = async {
+                let ended = holding::hold_all(&plan, &args, outside, control, &mut telling, rest).await;
+                // Who reads slowly can be interrupted, too.
+                telling.settled().await;
+                ended
+            } => ended,
             // The person at the keyboard has asked three times. What is dropped here ends its processes.
             () = signals.pass_on(wishes) => Ok(Summary { interrupted: true, ..Summary::default() }),
         }
     });
+    if matches!(ended, Ok(Summary { interrupted: true, .. })) && !telling.settles_soon() {
+        // Nobody reads what is told, and somebody wants this to end.
+        runtime.shutdown_background();
+        return Err(Exit::Interrupted);
+    }
     let reporters = telling.end();
     if args.verbose {
-        reporters.logs.iter().for_each(|line| world.say(&format!("console: {line}")));
+        reporters.logs.iter().for_each(|line| world.console(line));
     }
-    reporters.warnings.iter().for_each(|words| world.say(&format!("warning: {words}")));
+    reporters.warnings.iter().for_each(|words| world.warn(words));
     let can_go_on = !args.json && rechecking.is_none();
     if let (Ok(Summary { interrupted: true, .. }), Some(id), true) = (&ended, &reporters.kept, can_go_on) {
         world.say(&format!("note: `hotseat resume {}` runs what is left", id.get(..8).unwrap_or(id)));

@@ -1,14 +1,16 @@
 //! Report files: which are asked for, and under which names.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use hotseat::document::Diagnostic;
 use hotseat::report::{self, Format, NotWritable};
+use hotseat::run::Plan;
 
 use crate::args::TestArgs;
+use crate::list::project_file;
 use crate::world::World;
 
 /// Whether a report is asked for in a folder, under a name of our choice.
@@ -34,7 +36,6 @@ pub fn need_events(args: &TestArgs, world: &World) -> bool {
 /// What is wrong with them.
 pub fn check(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
-    let mut files = BTreeSet::new();
     for path in &args.output {
         if Format::of(path).is_none() && args.reporter.is_none() && !is_folder(path, world) {
             let message =
@@ -42,12 +43,19 @@ pub fn check(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> {
             let help = "a folder, written with a `/` at its end, gets a file whose name is the time";
             mistakes.push(Diagnostic::new(message).help(help));
         }
-        if !files.insert(world.folder.join(path)) {
-            mistakes.push(Diagnostic::new(format!("-o {} is given twice", path.display())));
-        }
     }
-    if let Some(path) = args.trace.as_ref().filter(|path| files.contains(&world.folder.join(path))) {
-        mistakes.push(Diagnostic::new(format!("--trace {} is a file that -o names already", path.display())));
+    let mut files: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for (flag, path) in written(args) {
+        match files.insert(real(&world.folder.join(path)), flag) {
+            Some(other) if other == flag => {
+                mistakes.push(Diagnostic::new(format!("{flag} {} is given twice", path.display())));
+            }
+            Some(other) => {
+                let message = format!("{flag} {} is a file that {other} names already", path.display());
+                mistakes.push(Diagnostic::new(message));
+            }
+            None => {}
+        }
     }
     if let Some(who) = args.reporter.as_ref().filter(|_| args.json)
         && !args.output.iter().any(|path| is_for_writer(path, args, world))
@@ -57,6 +65,43 @@ pub fn check(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> {
         mistakes.push(Diagnostic::new(message).help("give it a file, for instance `-o report.md`"));
     }
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+}
+
+/// Whether the files that are written are others than those that are read: a suite, or the project file.
+///
+/// # Errors
+/// Those that are not.
+pub fn overwrite_nothing(args: &TestArgs, plan: &Plan, world: &World) -> Result<(), Vec<Diagnostic>> {
+    let suites = plan.suites().filter_map(|suite| Some((real(suite.file()?), "a suite of this run")));
+    let project = project_file(args.select.config.as_deref(), None, world);
+    let project = project.map(|(file, _)| (real(&file), "the project file"));
+    let read: BTreeMap<PathBuf, &str> = suites.chain(project).collect();
+    let mistakes: Vec<Diagnostic> = written(args)
+        .filter_map(|(flag, path)| {
+            let what = read.get(&real(&world.folder.join(path)))?;
+            let message = format!("{flag} {} would overwrite {what}", path.display());
+            Some(Diagnostic::new(message).help("give it another name"))
+        })
+        .collect();
+    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+}
+
+/// The files that are written, with the arguments that name them.
+fn written(args: &TestArgs) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+    let outputs = args.output.iter().map(|path| ("-o", path));
+    let others = [("--trace", &args.trace), ("--save", &args.save)];
+    outputs.chain(others.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?))))
+}
+
+/// The file that a path means, whether it is there yet or not.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent().and_then(|folder| folder.canonicalize().ok()), path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_path_buf(),
+    }
 }
 
 /// A report file that is still empty.

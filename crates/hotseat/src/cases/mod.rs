@@ -3,6 +3,7 @@
 //! A case is decoded when its file is loaded, which finds every mistake before anything is contacted. Where it
 //! uses variables that only its hooks can give, it is decoded once more when they are known.
 
+mod around;
 mod assertion;
 mod assertion_shape;
 mod block;

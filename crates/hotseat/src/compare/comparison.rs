@@ -27,6 +27,9 @@ pub struct Comparison<'a> {
     pub removed: Vec<String>,
     /// Cases that only the second run has.
     pub added: Vec<String>,
+    /// How many cases passed in the first run and did not pass in the second one, beside those that newly fail: they are
+    /// missing, were skipped, or failed and cannot be compared.
+    pub lost: usize,
     /// Cases that both have and that cannot be compared.
     pub not_compared: Vec<NotCompared<'a>>,
     /// What else makes the runs hard to compare.
@@ -151,10 +154,15 @@ pub fn compare<'a>(before: &'a Run, after: &'a Run, rules: Rules) -> Comparison<
     let mut both = Vec::new();
     for (one, other) in pairs {
         match why_not(one, other, other_inputs) {
-            Some(why) => not_compared.push(NotCompared { case: other, why }),
+            Some(why) => not_compared.push(NotCompared { before: one, case: other, why }),
             None => both.push((one, other)),
         }
     }
+    let passed = |case: &&Case| case.came_to == CameTo::Passed;
+    let differing = not_compared.iter().map(|not| (not.before, not.case));
+    let skipped = both.iter().copied().filter(|(_, other)| other.came_to == CameTo::Skipped);
+    let lost = removed.iter().copied().filter(passed).count()
+        + differing.chain(skipped).filter(|(one, other)| passed(one) && !passed(other)).count();
     let samples: Vec<Sample> = both.iter().map(|(one, other)| sample(one, other)).collect();
     let overall = compared(&samples);
     let singly: Vec<Compared> = samples.iter().map(|sample| compared(&[*sample])).collect();
@@ -180,8 +188,9 @@ pub fn compare<'a>(before: &'a Run, after: &'a Run, rules: Rules) -> Comparison<
         after,
         confidence,
         shared: both.len(),
-        removed,
+        removed: removed.iter().map(|case| case.shown().to_string()).collect(),
         added,
+        lost,
         not_compared,
         notes: notes(before, after, &both),
         passed_before: rates(both.iter().map(|(one, _)| *one), confidence),

@@ -1,5 +1,6 @@
 //! What can be counted in two runs, beside each other: time, turns, tool calls, tokens, cost.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::cases::{Attempt, Case, Figures};
@@ -46,6 +47,8 @@ const WORTH_SAYING: f64 = 0.1;
 pub(super) struct Measured {
     pub figure: ComparedFigure,
     pub test: Test,
+    /// Whether what grew outweighs what shrank, case by case.
+    grown: bool,
 }
 
 impl Measured {
@@ -53,10 +56,14 @@ impl Measured {
     pub(super) fn decided(mut self, found: bool) -> ComparedFigure {
         let ComparedFigure { before, after, unit, .. } = self.figure;
         let enough = unit != Unit::Seconds || (after - before).abs() > WORTH_SAYING * before.max(after);
-        self.figure.claim = match (found && enough, after > before) {
-            (true, true) => Claim::More,
-            (true, false) => Claim::Less,
-            (false, _) => Claim::Nothing,
+        // Cases decide, and means are shown: one case may outweigh all others in a mean, and then nothing is claimed.
+        self.figure.claim = match (self.grown, after.total_cmp(&before)) {
+            _ if !(found && enough) => Claim::Nothing,
+            (true, Ordering::Greater) => Claim::More,
+            (false, Ordering::Less) => Claim::Less,
+            (true, Ordering::Less | Ordering::Equal) | (false, Ordering::Greater | Ordering::Equal) => {
+                Claim::Nothing
+            }
         };
         self.figure
     }
@@ -114,5 +121,5 @@ fn figure(
         p: found.p,
         claim: Claim::Nothing,
     };
-    Some(Measured { figure, test: Test { p: found.p, least_p: found.least_p } })
+    Some(Measured { figure, test: Test { p: found.p, least_p: found.least_p }, grown: found.grown })
 }

@@ -7,7 +7,9 @@ use super::cases::{Case, Run};
 /// A case that both runs have and that cannot be compared.
 #[derive(Debug)]
 pub struct NotCompared<'a> {
-    /// The case.
+    /// The case in the first run.
+    pub before: &'a Case,
+    /// The case in the second run.
     pub case: &'a Case,
     /// Why not.
     pub why: &'static str,
@@ -16,7 +18,7 @@ pub struct NotCompared<'a> {
 /// The cases of two runs.
 pub(super) struct Paired<'a> {
     pub pairs: Vec<(&'a Case, &'a Case)>,
-    pub removed: Vec<String>,
+    pub removed: Vec<&'a Case>,
     pub added: Vec<String>,
 }
 
@@ -45,7 +47,7 @@ pub(super) fn paired<'a>(before: &'a Run, after: &'a Run) -> Paired<'a> {
         }
     }
     let removed = before.cases.iter().filter(|case| !taken.contains(&std::ptr::from_ref(*case)));
-    Paired { removed: removed.map(|case| case.shown().to_string()).collect(), pairs, added }
+    Paired { removed: removed.collect(), pairs, added }
 }
 
 /// Why two cases of the same name cannot be compared.
@@ -107,7 +109,7 @@ pub(super) fn notes(before: &Run, after: &Run, both: &[(&Case, &Case)]) -> Vec<S
     if unmarked > 0 {
         let cases = if unmarked == 1 { "case" } else { "cases" };
         all.push(format!(
-            "whether {unmarked} {cases} have the same checks is not known: a report is of an older version"
+            "whether {unmarked} {cases} have the same checks is not known: a report does not say"
         ));
     }
     all

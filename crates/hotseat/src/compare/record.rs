@@ -46,6 +46,7 @@ pub fn write_json(comparison: &Comparison<'_>, exit_code: u8, out: &mut dyn Writ
             "can_tell": can_tell,
         },
         "newly_failing": comparison.newly_failing(),
+        "no_longer_passing": comparison.lost,
         "cases": comparison.cases.iter().map(case).collect::<Vec<_>>(),
         "evaluations": soft.collect::<Vec<_>>(),
         "figures": comparison.figures.iter().filter(|figure| !figure.is_tool).map(figure).collect::<Vec<_>>(),

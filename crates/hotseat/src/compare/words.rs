@@ -7,7 +7,7 @@ use super::cases::{Attempt, Case};
 use super::comparison::{Change, Claim, ComparedCase, Comparison, Rates};
 use super::figures::{ComparedFigure, Unit};
 use super::parting::{Parting, Step, differences};
-use crate::report::{count, duration, one_line, wrap};
+use crate::report::{count, duration, one_line, percent, wrap};
 
 /// How many cases are shown of each kind.
 const SHOWN: usize = 20;
@@ -251,7 +251,11 @@ impl Page<'_> {
                 )
             }
         };
-        self.line("", &words)
+        let lost = match comparison.lost {
+            0 => String::new(),
+            n => format!("; {} passed before and did not pass now, and cannot be compared", count(n, "case")),
+        };
+        self.line("", &format!("{words}{lost}"))
     }
 }
 
@@ -281,13 +285,14 @@ fn part_of(case: &ComparedCase<'_>) -> Option<usize> {
 /// `84.0% (42/50, 71–92%)`
 fn rates(rates: &Rates) -> String {
     let Rates { passed, tries, interval, .. } = rates;
-    let percent = *passed as f64 * 100.0 / (*tries).max(1) as f64;
-    format!("{percent:.1}% ({passed}/{tries}, {:.0}–{:.0}%)", interval.low * 100.0, interval.high * 100.0)
+    let part = percent(*passed as f64 * 100.0 / (*tries).max(1) as f64);
+    format!("{part} ({passed}/{tries}, {:.0}–{:.0}%)", interval.low * 100.0, interval.high * 100.0)
 }
 
 fn amount(unit: Unit, value: f64) -> String {
     match unit {
-        Unit::Seconds => duration(Duration::from_secs_f64(value.max(0.0))),
+        // A report may hold any number.
+        Unit::Seconds => duration(Duration::try_from_secs_f64(value.max(0.0)).unwrap_or(Duration::MAX)),
         Unit::Money => format!("{value:.4}"),
         Unit::Count if value >= 100.0 => format!("{value:.0}"),
         Unit::Count => format!("{}", (value * 100.0).round() / 100.0),

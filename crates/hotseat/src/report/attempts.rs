@@ -7,6 +7,7 @@ use hotseat_trace::Status;
 use serde::Serialize;
 
 use super::record::{HeldRecord, VerdictRecord, documented, is_false, ms};
+use super::words::tenths;
 use crate::run::{Attempt, Class, Grade, Grades, Promise, Repeats, Repetition, Stability};
 
 /// One of several attempts at a case.
@@ -230,5 +231,5 @@ fn error(attempt: &Attempt) -> Option<String> {
 
 /// A part as percent with one digit behind the point.
 fn percent(part: f64) -> f64 {
-    (part * 1000.0).round() / 10.0
+    tenths(part * 100.0)
 }

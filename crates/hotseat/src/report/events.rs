@@ -113,6 +113,14 @@ pub fn note(out: &mut impl Write, note: &Diagnostic) -> io::Result<()> {
     line(out, "log", MessageRecord::of(note, Some("warning")))
 }
 
+/// Writes what a function of a script said as a `log` event.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn said(out: &mut impl Write, words: &str) -> io::Result<()> {
+    line(out, "log", MessageRecord::of(&Diagnostic::new(words), Some("info")))
+}
+
 impl<'a> TestRecord<'a> {
     fn of(selected: &'a Told) -> Self {
         let case = &selected.case;

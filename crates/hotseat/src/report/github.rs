@@ -37,7 +37,9 @@ impl<W: Write + Send> GitHub<W> {
 impl<W: Write + Send> Reporter for GitHub<W> {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
-        let Some(Told { level, attempt, message, detail }) = Told::of(outcome) else { return Ok(()) };
+        let Some(Annotation { level, attempt, message, detail }) = Annotation::of(outcome) else {
+            return Ok(());
+        };
         let failed_check = attempt.checks.iter().find(|checked| checked.fails());
         let place = failed_check.map_or(&attempt.selected.case.place, |checked| &checked.check.place);
         let message = match detail {
@@ -57,8 +59,8 @@ impl<W: Write + Send> Reporter for GitHub<W> {
     }
 }
 
-/// What is told of a case.
-struct Told<'a> {
+/// What is said of a case, at a line of its file.
+struct Annotation<'a> {
     level: &'static str,
     /// The attempt that it is about.
     attempt: &'a Attempt,
@@ -66,10 +68,10 @@ struct Told<'a> {
     detail: Option<&'a str>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Annotation<'a> {
     /// Of a case that failed an error; of one that passed in spite of attempts that did not, a warning about the first
     /// of these; otherwise nothing.
-    fn of(outcome: &'a Outcome) -> Option<Told<'a>> {
+    fn of(outcome: &'a Outcome) -> Option<Annotation<'a>> {
         let attempts = outcome.attempts.as_slice();
         match (outcome.verdict.status, &outcome.verdict.failure) {
             (Status::Failed, Some(failure)) => {
@@ -78,7 +80,7 @@ impl<'a> Told<'a> {
                     _ => failure.message.clone(),
                 };
                 let (attempt, detail) = (outcome.telling(), failure.detail.as_deref());
-                Some(Told { level: "error", attempt, message, detail })
+                Some(Annotation { level: "error", attempt, message, detail })
             }
             (Status::Passed, _) => {
                 let attempt = attempts.iter().find(|attempt| attempt.verdict.failure.is_some())?;
@@ -91,7 +93,7 @@ impl<'a> Told<'a> {
                         format!("flaky: passed at attempt {}; before: {}", attempts.len(), failure.message)
                     }
                 };
-                Some(Told { level: "warning", attempt, message, detail: failure.detail.as_deref() })
+                Some(Annotation { level: "warning", attempt, message, detail: failure.detail.as_deref() })
             }
             (Status::Failed, None) | (Status::Skipped, _) => None,
         }

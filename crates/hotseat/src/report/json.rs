@@ -21,7 +21,7 @@ pub struct Json {
 }
 
 impl Json {
-    /// A report to a file that is still empty, of a run that speaks to agents as `identity` says.
+    /// A report to a file that is still empty, of a run that is carried out as `setting` says.
     ///
     /// # Errors
     /// When no temporary file can be made.

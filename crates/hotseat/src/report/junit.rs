@@ -14,7 +14,7 @@ use quick_junit::{
 use super::record::rfc3339;
 use super::spool::{Piece, Spool};
 use super::{Reporter, RunEvent};
-use crate::run::{Attempt, Finding, Outcome, Stability, State};
+use crate::run::{Attempt, Finding, Outcome, Stability, State, Summary};
 
 /// Writes JUnit when the run has ended: the format wants its counts first. Until then the cases wait in a spool.
 pub struct JUnit {
@@ -43,8 +43,12 @@ impl JUnit {
 
     fn add(&mut self, outcome: &Outcome) -> io::Result<()> {
         let name = outcome.selected.suite.shown.to_string();
+        self.add_to(name, outcome.selected.index, test_case(outcome), outcome.duration())
+    }
+
+    fn add_to(&mut self, name: String, place: usize, case: TestCase, took: Duration) -> io::Result<()> {
         let mut alone = TestSuite::new(name.clone());
-        alone.add_test_case(test_case(outcome));
+        alone.add_test_case(case);
         let suite = self.suites.entry(name).or_insert_with_key(|name| Suite {
             counts: TestSuite::new(name.clone()),
             time: Duration::ZERO,
@@ -54,15 +58,21 @@ impl JUnit {
         suite.counts.failures += alone.failures;
         suite.counts.errors += alone.errors;
         suite.counts.skipped += alone.skipped;
-        suite.time += outcome.duration();
+        suite.time += took;
         let piece = self.spool.add(element(alone)?.as_bytes())?;
-        suite.cases.push((outcome.selected.index, piece));
+        suite.cases.push((place, piece));
         Ok(())
     }
 
-    fn write(&mut self, took: Duration) -> io::Result<()> {
-        let mut report = Report::new("hotseat");
-        report.set_time(took);
+    fn write(&mut self, summary: &Summary) -> io::Result<()> {
+        if let Some(why) = &summary.broken {
+            // Who reads the report must not take a run that could not be carried out for one in which nothing failed.
+            let mut error = TestCaseStatus::non_success(NonSuccessKind::Error);
+            error.set_type("run_error").set_message(&**why);
+            self.add_to(RUN.to_string(), usize::MAX, TestCase::new(RUN, error), Duration::ZERO)?;
+        }
+        let mut report = Report::new(RUN);
+        report.set_time(summary.duration);
         let mut all = Vec::new();
         for mut suite in mem::take(&mut self.suites).into_values() {
             suite.counts.set_time(suite.time);
@@ -71,7 +81,7 @@ impl JUnit {
             all.push(suite.cases);
         }
         // Each suite is an element without content: its cases are put into it.
-        let frame = report.to_string().map_err(io::Error::other)?;
+        let frame = well_formed(report.to_string().map_err(io::Error::other)?);
         let mut out = BufWriter::new(&self.file);
         let mut spool = self.spool.read()?;
         let mut rest = frame.as_str();
@@ -92,13 +102,15 @@ impl JUnit {
 }
 
 const SUITE: &str = "<testsuite ";
+/// What the run as a whole is called.
+const RUN: &str = "hotseat";
 
 /// The element of the only case of a suite, as it stands in a report. In texts and attributes `<` is written as an
 /// entity, so what looks like the beginning or end of an element is one.
 fn element(alone: TestSuite) -> io::Result<String> {
     let mut report = Report::new("");
     report.test_suites.push(alone);
-    let xml = report.to_string().map_err(io::Error::other)?;
+    let xml = well_formed(report.to_string().map_err(io::Error::other)?);
     let begin = xml.find("<testcase ").and_then(|at| xml[..at].rfind('\n'));
     let end = xml.rfind("</testsuite>").and_then(|at| xml[..at].rfind('\n'));
     match (begin, end) {
@@ -107,11 +119,17 @@ fn element(alone: TestSuite) -> io::Result<String> {
     }
 }
 
+/// Without the characters that XML has no place for, not even as entities.
+fn well_formed(mut xml: String) -> String {
+    xml.retain(|c| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..));
+    xml
+}
+
 impl Reporter for JUnit {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
             RunEvent::CaseEnded(outcome) => self.add(outcome),
-            RunEvent::Ended(summary) => self.write(summary.duration),
+            RunEvent::Ended(summary) => self.write(summary),
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }

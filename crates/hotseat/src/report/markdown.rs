@@ -51,7 +51,11 @@ impl Markdown {
 
     fn text(&self, summary: &Summary) -> String {
         let agents: Vec<&str> = self.setting.agents().map(|agent| &*agent.id).collect();
-        let mark = if summary.has_failed() || summary.interrupted { "❌" } else { "✅" };
+        let mark = match summary {
+            _ if summary.has_failed() || summary.interrupted || summary.broken.is_some() => "❌",
+            Summary { passed: 0, .. } => "⚠️",
+            Summary { .. } => "✅",
+        };
         let mut out = format!("## {mark} {}\n\n", inline(&agents.join(", ")));
         let mut parts = vec![format!("**{} passed**", summary.passed)];
         for (n, what) in [(summary.failed, "failed"), (summary.flaky, "flaky"), (summary.skipped, "skipped")]
@@ -79,6 +83,9 @@ impl Markdown {
         out.push('\n');
         if summary.interrupted {
             out.push_str("\nThe run was interrupted.\n");
+        }
+        if let Some(why) = &summary.broken {
+            let _ = writeln!(out, "\nThe run could not be carried out: {}", inline(why));
         }
         self.sections.values().for_each(|section| out.push_str(section));
         let missing = (summary.failed + summary.flaky).saturating_sub(self.sections.len());
@@ -185,9 +192,10 @@ fn inline(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // A reference by number or name, and what begins a link by itself, is broken by an invisible entity.
-            '@' => out.push_str("&#64;"),
-            '#' => out.push_str("&#35;"),
+            // Mentions and references are looked for once entities are what they stand for, so a blank of no width breaks
+            // them.
+            '@' => out.push_str("&#64;&#8203;"),
+            '#' => out.push_str("&#35;&#8203;"),
             ':' => out.push_str("&#58;"),
             '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '!' | '|' | '~' | '$' | '+'
             | '-' | '.' => {
@@ -212,8 +220,8 @@ mod tests {
 
     #[test]
     fn texts_of_others_are_text() {
-        assert_eq!(inline("<b>@me **x** [a](b)"), "&lt;b&gt;&#64;me \\*\\*x\\*\\* \\[a\\]\\(b\\)");
-        assert_eq!(inline("a\n# b"), "a⏎&#35; b");
+        assert_eq!(inline("<b>@me **x** [a](b)"), "&lt;b&gt;&#64;&#8203;me \\*\\*x\\*\\* \\[a\\]\\(b\\)");
+        assert_eq!(inline("a\n# b"), "a⏎&#35;&#8203; b");
         assert_eq!(fence("a ```` b\n"), "`````text\na ```` b\n`````\n");
         assert_eq!(code("a_b`<"), "<code>a&#95;b&#96;&lt;</code>");
     }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use console::{Console, Look, conversation};
-pub use events::{Events, mistake, note, nothing_ran, would_run};
+pub use events::{Events, mistake, note, nothing_ran, said, would_run};
 pub use github::GitHub;
 pub use html::Html;
 pub use json::Json;
@@ -36,7 +36,7 @@ pub use recordings::Recordings;
 pub use reply::Reply;
 pub use saved::SavedCases;
 pub use trace::TraceLines;
-pub use words::{count, duration, lines, one_line, wrap};
+pub use words::{count, duration, lines, one_line, percent, wrap};
 
 use crate::run::{RunEvent, Setting};
 

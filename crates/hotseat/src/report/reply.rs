@@ -30,9 +30,7 @@ impl<W: Write + Send> Reply<W> {
                 _ => message.content.clone(),
             };
             for line in lines(&laid_out) {
-                // At the beginning of a line this is a command to a CI server.
-                let blank = if line.starts_with("::") { " " } else { "" };
-                writeln!(self.out, "{blank}{line}")?;
+                writeln!(self.out, "{line}")?;
             }
         }
         let calls: Vec<_> = turns.iter().flat_map(|turn| &turn.tool_calls).collect();

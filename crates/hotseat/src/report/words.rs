@@ -18,6 +18,20 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
+/// Percents with one digit behind the point. Nearly all is not all, and next to nothing is not nothing.
+pub fn tenths(percent: f64) -> f64 {
+    let rounded = (percent * 10.0).round() / 10.0;
+    match () {
+        () if percent <= 0.0 || percent >= 100.0 => rounded,
+        () => rounded.clamp(0.1, 99.9),
+    }
+}
+
+/// Percents as people read them: `97.5%`.
+pub fn percent(percent: f64) -> String {
+    format!("{:.1}%", tenths(percent))
+}
+
 /// How many columns a text takes.
 pub fn columns(text: &str) -> usize {
     text.width()
@@ -27,8 +41,9 @@ pub fn columns(text: &str) -> usize {
 pub fn one_line(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
-    let text = without_commands(text.trim());
-    let mut characters = text.chars().filter(|c| *c != '\r').peekable();
+    let text = text.trim().replace('\r', "");
+    let text = without_commands(&text);
+    let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
         let shown = match c {
             '\n' => '⏎',
@@ -51,9 +66,8 @@ pub fn one_line(text: &str, width: usize) -> String {
 /// what is cut off is told by `...`.
 pub fn preview(text: &str, width: usize) -> String {
     const CUT: &str = "...";
-    let text = without_commands(text);
     let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().map(visible_char).collect();
+    let text: String = without_commands(&text).chars().map(visible_char).collect();
     if text.width() <= width {
         return text;
     }
@@ -99,13 +113,19 @@ pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
         }
     }
     out.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
-    out
+    // What was within a line may be a command once it stands at the beginning of one.
+    out.iter().map(|line| without_commands(line).into_owned()).collect()
 }
 
-/// CI servers read commands in what is printed. `::name::` counts at the beginning of a line only, where nothing
-/// that others wrote ever stands; `##[name]` counts anywhere.
-fn without_commands(text: &str) -> Cow<'_, str> {
-    if text.contains("##[") { Cow::Owned(text.replace("##[", "## [")) } else { Cow::Borrowed(text) }
+/// CI servers read commands in what is printed. `::name::` counts at the beginning of a line, behind blanks too;
+/// `##[name]` counts anywhere.
+fn without_commands(line: &str) -> Cow<'_, str> {
+    let begin = line.len() - line.trim_start().len();
+    match line[begin..].strip_prefix("::") {
+        Some(rest) => Cow::Owned(format!("{}: :{}", &line[..begin], rest.replace("##[", "## ["))),
+        None if line.contains("##[") => Cow::Owned(line.replace("##[", "## [")),
+        None => Cow::Borrowed(line),
+    }
 }
 
 /// `1 case`, `2 cases`.
@@ -144,6 +164,19 @@ mod tests {
     fn nothing_that_a_ci_server_obeys_gets_through() {
         assert_eq!(one_line("a ##[error]b", 80), "a ## [error]b");
         assert_eq!(lines("####[group]").collect::<String>(), "#### [group]");
+        assert_eq!(lines(" \t::error::a\n::b").collect::<Vec<_>>(), ["  : :error::a", ": :b"]);
+        assert_eq!(one_line(" :\r:error::a ##\r[b]", 80), ": :error::a ## [b]");
+        assert_eq!(preview("\n ::error::a", 80), ": :error::a");
+        assert_eq!(wrap("some words ::error::a", 10, 10), ["some words", ": :error::", "a"]);
+    }
+
+    #[test]
+    fn nearly_all_is_not_all() {
+        for (part, words) in
+            [(0.0, "0.0%"), (0.01, "0.1%"), (97.54, "97.5%"), (99.96, "99.9%"), (100.0, "100.0%")]
+        {
+            assert_eq!(percent(part), words);
+        }
     }
 
     #[test]

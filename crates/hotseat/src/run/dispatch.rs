@@ -83,6 +83,11 @@ impl Dispatch {
         }
     }
 
+    /// Whether somebody wants the run to end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.control != Control::Run
+    }
+
     /// Whether attempts are going on.
     pub(super) fn is_running(&self) -> bool {
         self.running > 0
@@ -124,13 +129,13 @@ impl Dispatch {
             }
         }
         open.ended.push(attempt);
-        let goes_on = open.goes_on() && self.control == Control::Run;
-        if goes_on || open.ended.len() < open.begun {
+        let wants_more = open.goes_on();
+        if (wants_more && self.control == Control::Run) || open.ended.len() < open.begun {
             return None;
         }
         let Open { selected, course, ended, .. } = self.open.remove(&index)?;
         let outcome = match course {
-            Course::Retried(_) => Outcome::tried(selected.told, ended),
+            Course::Retried(_) => Outcome::tried(selected.told, ended, wants_more),
             Course::Repeated(series) => Outcome::repeated(selected.told, &series, ended),
         };
         self.count(&outcome);

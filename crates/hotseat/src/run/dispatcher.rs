@@ -28,7 +28,7 @@ use crate::session::wall_millis;
 use hotseat_document::Diagnostic;
 
 /// How a run is carried out.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Options {
     /// How many conversations are held at once.
     pub parallel: usize,
@@ -155,18 +155,20 @@ pub async fn execute(
     let mut all_begun = false;
     let mut unreadable = None;
     loop {
-        let may_begin = loop {
-            match dispatch.next() {
-                Step::Attempt(selected, number) => {
-                    let (outside, own) = (outside.clone(), selected.clone());
-                    let task = attempts.spawn(async move { attempt(own, number, &outside).await });
-                    running.insert(task.id(), (selected, number));
+        let is_ahead = !outside.pace.has_room() && !dispatch.is_stopping();
+        let may_begin = !is_ahead
+            && loop {
+                match dispatch.next() {
+                    Step::Attempt(selected, number) => {
+                        let (outside, own) = (outside.clone(), selected.clone());
+                        let task = attempts.spawn(async move { attempt(own, number, &outside).await });
+                        running.insert(task.id(), (selected, number));
+                    }
+                    Step::Case => break !all_begun,
+                    Step::Wait => break false,
                 }
-                Step::Case => break !all_begun,
-                Step::Wait => break false,
-            }
-        };
-        if !may_begin && !dispatch.is_running() {
+            };
+        if !may_begin && !is_ahead && !dispatch.is_running() {
             break;
         }
         tokio::select! {
@@ -181,6 +183,7 @@ pub async fn execute(
                     attempts.abort_all();
                 }
             }
+            () = outside.pace.room(), if is_ahead => {}
             case = cases.next(), if may_begin => match case {
                 Some(Ok(selected)) => {
                     let selected = match &outside.recheck {
@@ -229,6 +232,8 @@ pub async fn execute(
         }
     }
     let mut summary = dispatch.summary;
+    let first = unreadable.as_ref().and_then(|mistakes: &Vec<Diagnostic>| mistakes.first());
+    summary.broken = first.map(|mistake| mistake.message.as_str().into());
     summary.ended_at = wall_millis();
     summary.duration = took + started.elapsed();
     report(RunEvent::Ended(summary.clone()));

@@ -9,6 +9,7 @@ mod measured;
 mod mode;
 mod outcome;
 mod outside;
+mod pace;
 mod partners;
 mod plan;
 mod powers;
@@ -32,6 +33,7 @@ pub use measured::{Measured, OfCriterion, Tally};
 pub use mode::{Mode, Modes};
 pub use outcome::{Outcome, Repetition};
 pub use outside::{AskPerson, Keep, Outside, Overrides};
+pub use pace::Pace;
 pub use partners::role;
 pub use plan::{Plan, Selected, Selection};
 pub use recheck::{Conversations, Recheck};
@@ -42,6 +44,8 @@ pub use signals::Signals;
 pub use stability::{Class, Grade, PassRate, Promise, Stability};
 pub use starting::{start, stop};
 pub use summary::{Grades, Repeats, Summary};
+pub(crate) use told::short_digest;
 pub use told::{
-    CaseFacts, CheckFacts, CheckpointFacts, Finding, ReachedFacts, SimulatorFacts, State, Told, Written,
+    CaseFacts, CheckFacts, CheckpointFacts, Driven, Finding, ReachedFacts, SimulatorFacts, State, Told,
+    Written,
 };

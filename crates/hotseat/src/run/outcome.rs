@@ -43,6 +43,8 @@ pub struct Outcome {
     pub stability: Option<Stability>,
     /// Whether it was never begun.
     pub never_begun: bool,
+    /// Whether it failed and would have been tried again, had the run gone on.
+    pub(crate) untried: bool,
     /// The place of the attempt that tells most.
     telling: usize,
 }
@@ -73,12 +75,13 @@ pub(super) fn may_pass_another_time(verdict: &Verdict) -> bool {
 }
 
 impl Outcome {
-    /// What a case came to by these attempts, of which there is at least one, where it was tried again or not.
-    pub(super) fn tried(selected: Arc<Told>, mut attempts: Vec<Arc<Attempt>>) -> Outcome {
+    /// What a case came to by these attempts, of which there is at least one, where it was tried again or not; or was to
+    /// be, and is `untried`.
+    pub(super) fn tried(selected: Arc<Told>, mut attempts: Vec<Arc<Attempt>>, untried: bool) -> Outcome {
         attempts.sort_by_key(|attempt| attempt.number);
         let telling = attempts.len() - 1;
         let verdict = attempts[telling].verdict.clone();
-        Outcome { selected, verdict, attempts, stability: None, never_begun: false, telling }
+        Outcome { selected, verdict, attempts, stability: None, never_begun: false, untried, telling }
     }
 
     /// What a case came to by these runs, of which there is at least one.
@@ -90,7 +93,8 @@ impl Outcome {
         let verdict = together.verdict(&stability, &attempts[worst]);
         let passed = attempts.iter().position(|attempt| attempt.verdict.status == Status::Passed);
         let telling = passed.filter(|_| verdict.status == Status::Passed).unwrap_or(worst);
-        Outcome { selected, verdict, attempts, stability: Some(stability), never_begun: false, telling }
+        let stability = Some(stability);
+        Outcome { selected, verdict, attempts, stability, never_begun: false, untried: false, telling }
     }
 
     /// A case that was never begun.
@@ -102,6 +106,7 @@ impl Outcome {
             attempts: vec![Arc::new(attempt)],
             stability: None,
             never_begun: true,
+            untried: false,
             telling: 0,
         }
     }
@@ -113,10 +118,11 @@ impl Outcome {
         attempts: Vec<Arc<Attempt>>,
         stability: Option<Stability>,
         never_begun: bool,
+        untried: bool,
         telling: usize,
     ) -> Option<Outcome> {
         let is_there = telling < attempts.len();
-        is_there.then_some(Outcome { selected, verdict, attempts, stability, never_begun, telling })
+        is_there.then_some(Outcome { selected, verdict, attempts, stability, never_begun, untried, telling })
     }
 
     /// The place of the attempt that tells most among all of them.
@@ -133,13 +139,13 @@ impl Outcome {
         ends.max().unwrap_or_default()
     }
 
-    /// Whether it is left to be run: it was never begun, or broken off.
+    /// Whether it is left to be run: it was never begun, or broken off before it could be known what it comes to.
     pub fn is_left_over(&self) -> bool {
         let cancelled = |attempt: &Arc<Attempt>| {
             attempt.verdict.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
         };
         let cut_short = self.stability.as_ref().is_some_and(|stability| stability.not_run > 0);
-        self.never_begun || cut_short || self.attempts.iter().any(cancelled)
+        self.never_begun || self.untried || cut_short || self.attempts.iter().any(cancelled)
     }
 
     /// The attempt that tells most of the case: of one that was tried again the last one; of one that was repeated

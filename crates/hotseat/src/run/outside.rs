@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::pace::Pace;
 use super::recheck::Recheck;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Hook, Interactive, Variables};
@@ -29,6 +30,8 @@ pub struct Outside {
     pub recheck: Option<Recheck>,
     /// The person who can be asked, where one is there.
     pub person: Option<Arc<dyn Person>>,
+    /// How far those who are told of the run lag behind it.
+    pub pace: Arc<Pace>,
     /// What agents are reached with.
     pub(super) means: Means,
     /// The agents that are the same for every case, with what takes their secrets out.
@@ -86,6 +89,7 @@ impl Outside {
             overrides: Overrides::default(),
             recheck: None,
             person: None,
+            pace: Arc::default(),
             means,
             bound: Vec::new(),
         };

@@ -144,6 +144,10 @@ impl Plan {
             let before = plan.selected;
             let agent = agent.as_ref();
             let name = project.suite_name(&suite.path);
+            // What cannot be read is a mistake of its cases.
+            for source in sources_of(&suite, agent, project) {
+                digest.part(&source);
+            }
             for case in cases_of(&suite, agent, project, Suite::cases) {
                 match case {
                     Ok(case) => {
@@ -270,8 +274,8 @@ impl Plan {
         (self.selected == self.kept.len()).then_some(&*self.kept)
     }
 
-    /// The selected cases, in order. Those that were not kept are read again; a file that has changed in between
-    /// gives what it holds now, and an entry that is no longer a case is left out with its mistakes.
+    /// The selected cases, in order. Those that were not kept are read again. An entry that is no longer a case gives its
+    /// mistakes, and so does the end where the cases are no longer those of which the plan was made.
     pub fn cases<'a>(
         &'a self,
         project: &'a Project,
@@ -279,18 +283,36 @@ impl Plan {
         if let Some(kept) = self.kept() {
             return Box::new(kept.iter().cloned().map(Ok));
         }
-        let read = self.suites.iter().flat_map(move |suite| {
+        let mut read = self.suites.iter().flat_map(move |suite| {
             let cases = cases_of(&suite.0, suite.1.as_ref(), project, Suite::cases_in_turn);
             let name: Arc<str> = project.suite_name(&suite.0.path).into();
-            cases.map(move |case| (suite, name.clone(), case.map_err(|found| found.into_iter().collect())))
+            let first = (suite, name.clone(), None);
+            let cases = cases.map(move |case| (suite, name.clone(), Some(case)));
+            std::iter::once(first).chain(cases)
         });
-        let fitting = read.filter(|(_, name, case): &(_, _, Result<Case, Vec<Diagnostic>>)| {
-            case.as_ref().map_or(true, |case| self.selection.fits(name, case))
-        });
-        Box::new(fitting.enumerate().filter_map(move |(place, ((suite, agent), name, case))| match case {
-            Ok(case) if !self.selection.is_in_part(&name, &case) => None,
-            Ok(case) => Some(Ok(self.place(place, case, suite, agent.as_ref()))),
-            Err(mistakes) => Some(Err(mistakes)),
+        let (mut digest, mut place) = (Some(Digest::new()), 0);
+        Box::new(std::iter::from_fn(move || {
+            loop {
+                let Some(((suite, agent), name, case)) = read.next() else {
+                    let again = digest.take()?.finish();
+                    return (again != self.digest).then(|| Err(vec![changed()]));
+                };
+                let digest = digest.as_mut()?;
+                match case {
+                    None => sources_of(suite, agent.as_ref(), project)
+                        .iter()
+                        .for_each(|source| digest.part(source)),
+                    Some(Ok(case)) if !self.selection.fits(&name, &case) => {}
+                    Some(Ok(case)) => {
+                        digest.add(&name, &case);
+                        place += 1;
+                        if self.selection.is_in_part(&name, &case) {
+                            return Some(Ok(self.place(place - 1, case, suite, agent.as_ref())));
+                        }
+                    }
+                    Some(Err(mistakes)) => return Some(Err(mistakes.into_iter().collect())),
+                }
+            }
         }))
     }
 
@@ -352,6 +374,23 @@ fn cases_of<'a, I: Iterator<Item = Decoded> + Send + 'a>(
         }
         false => Box::new(written(suite, decoding)),
     }
+}
+
+/// What a suite that is a program says, with what it imports.
+fn sources_of(suite: &Suite, agent: Option<&Arc<Agent>>, project: &Project) -> Vec<String> {
+    if !suite.is_program() {
+        return Vec::new();
+    }
+    let places = project.places(Whose { folder: &suite.folder, agent: agent.map(|agent| &**agent) });
+    typescript::sources(suite, project.scripts(), &places).unwrap_or_default()
+}
+
+/// What is to be said of cases that are not those of which the plan was made.
+fn changed() -> Diagnostic {
+    Diagnostic::new(
+        "the suites have changed since the run began: what it came to is of neither version as a whole",
+    )
+    .help("run it again, and leave the suites alone while it goes on")
 }
 
 impl Selection {

@@ -129,6 +129,14 @@ impl Series {
         self.ended.invalid.min(self.redraws)
     }
 
+    /// How many of them were made again: a run that was broken off has not made those that were still to come.
+    pub(super) fn made_again(&self) -> usize {
+        match self.until {
+            Until::Made { runs, .. } => self.redrawn().min(self.ended.all.saturating_sub(runs)),
+            Until::Known(_) => self.redrawn(),
+        }
+    }
+
     /// Whether another one is to be made when so many have begun.
     pub(super) fn goes_on(&self, begun: usize) -> bool {
         let more =

@@ -91,9 +91,10 @@ impl Setting {
         let agents = plan.agents().map(|agent| Tested::of(agent, outside)).collect();
         let mut limits = plan.agents().map(|agent| agent.timeouts.turn);
         let first = limits.next();
+        let clean = |text: &str| -> Arc<str> { outside.project.redactor().text(text).into() };
         let Identity { user, team, locale, .. } = outside.project.calling().identity();
         Setting {
-            inputs: plan.suites().map(|suite| suite.shown.clone()).collect(),
+            inputs: plan.suites().map(|suite| clean(&suite.shown)).collect(),
             total: plan.total,
             selected: plan.selected,
             declared: plan.declared(&choices.options),
@@ -101,8 +102,12 @@ impl Setting {
             simulator: outside.project.simulator.clone(),
             case_timeout: outside.case_timeout,
             turn_timeout: first.filter(|first| limits.all(|limit| limit == *first)),
-            environment: Environment { user: user.text, team: team.text, locale: locale.text },
-            choices,
+            environment: Environment {
+                user: clean(&user.text),
+                team: clean(&team.text),
+                locale: clean(&locale.text),
+            },
+            choices: Choices { run: choices.run.map(|run| clean(&run).to_string()), ..choices },
             agents,
             rechecked: None,
         }

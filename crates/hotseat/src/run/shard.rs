@@ -6,6 +6,7 @@ use ring::digest::{Context, SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::cases::Case;
+use crate::session::Body;
 
 /// One of several parts into which cases are divided. Which part a case belongs to follows from its suite and its id
 /// alone: others that come or go do not move it.
@@ -51,13 +52,19 @@ impl Digest {
         Digest(Context::new(&SHA256))
     }
 
-    /// Another case, as it is written.
+    /// Another case, as it is written, and with what it takes from around it.
     pub fn add(&mut self, suite: &str, case: &Case) {
         let (source, _) = case.written();
-        for part in [suite, &case.id, &source.text] {
-            self.0.update(&(part.len() as u64).to_be_bytes());
-            self.0.update(part.as_bytes());
+        let body = case.body.as_deref().and_then(Body::source).unwrap_or_default();
+        for part in [suite, &case.id, &source.text, &case.around(), body] {
+            self.part(part);
         }
+    }
+
+    /// Something else that belongs to all of them.
+    pub fn part(&mut self, text: &str) {
+        self.0.update(&(text.len() as u64).to_be_bytes());
+        self.0.update(text.as_bytes());
     }
 
     /// The number, in hexadecimal digits.

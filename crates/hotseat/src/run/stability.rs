@@ -119,7 +119,7 @@ impl Stability {
     /// What the runs that were made have in common.
     pub(super) fn of(attempts: &[Arc<Attempt>], series: &Series) -> Stability {
         let count = |status| attempts.iter().filter(|attempt| attempt.verdict.status == status).count();
-        let (passed, redrawn) = (count(Status::Passed), series.redrawn());
+        let (passed, redrawn) = (count(Status::Passed), series.made_again());
         let failed = count(Status::Failed) - redrawn;
         let took = attempts.iter().filter(|attempt| !attempt.is_invalid());
         let took = Spread::of(took.map(|attempt| attempt.duration.as_secs_f64()));

@@ -43,6 +43,9 @@ pub struct Summary {
     pub spent: Option<Box<Spent>>,
     /// Whether the run was ended from outside.
     pub interrupted: bool,
+    /// Why it could not be carried out, where it could not: nothing was held, or not all that should have been.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Box<str>>,
     /// When it began.
     pub started_at: Millis,
     /// When it ended.

@@ -7,13 +7,14 @@ use std::sync::{Arc, LazyLock};
 
 use hotseat_document::{Place, Source};
 use hotseat_trace::CheckVerdict;
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::mode::Mode;
 use crate::cases::{Case, Parse, Scenario, Suite, parse_as, stable_id};
 use crate::checks::{Check, CheckKind, Reference, Strength};
-use crate::session::{Checked, Opinion, Reached, Signs, TopicVisit};
+use crate::session::{Body, Checked, Opinion, Reached, Signs, TopicVisit};
 
 /// Which case something is told of.
 #[derive(Debug, Clone)]
@@ -67,9 +68,28 @@ pub struct CaseFacts {
     /// The scenario that it is held with, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<Arc<Scenario>>,
+    /// A digest of what judges it and is not written in it: what project and suite assert, what criteria mean, who judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_from_around: Option<String>,
+    /// How it is driven.
+    #[serde(default)]
+    pub driven: Driven,
     /// What it was read from.
     #[serde(skip, default = "Written::nothing")]
     pub written: Written,
+}
+
+/// How the conversation of a case is driven.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Driven {
+    /// By what is written in the case.
+    #[default]
+    Written,
+    /// By a program whose text has this digest.
+    Program(String),
+    /// By a program of which nothing is known but that it is one.
+    Unknown,
 }
 
 /// What is told of the simulated user of a case.
@@ -163,6 +183,12 @@ pub struct CheckpointFacts {
     pub place: Place,
 }
 
+/// A few digits that stand for a text.
+pub(crate) fn short_digest(text: &str) -> String {
+    let whole = digest(&SHA256, text.as_bytes());
+    whole.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The place of what is not yet known to be written anywhere.
 pub(crate) fn nowhere() -> Place {
     static NOTHING: LazyLock<Arc<Source>> = LazyLock::new(|| Source::new("", "", 1));
@@ -189,6 +215,14 @@ impl CaseFacts {
             interactive: case.interactive.is_some(),
             signs: case.signs.clone(),
             scenario: case.scenario.clone(),
+            judged_from_around: Some(case.judged_from_around())
+                .filter(|all| !all.is_empty())
+                .map(|all| short_digest(&all)),
+            driven: match case.body.as_deref().map(Body::source) {
+                None => Driven::Written,
+                Some(Some(source)) => Driven::Program(short_digest(source)),
+                Some(None) => Driven::Unknown,
+            },
             written: Written { source: source.clone(), parse },
         }
     }

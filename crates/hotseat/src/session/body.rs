@@ -17,4 +17,9 @@ pub trait Body: fmt::Debug + Send + Sync {
     /// # Errors
     /// What went wrong in the body itself. It counts where the case has not ended before.
     fn hold<'a>(&'a self, session: &'a mut Session<'_>) -> Pending<'a, Result<(), Failure>>;
+
+    /// How it reads, where that is known.
+    fn source(&self) -> Option<&str> {
+        None
+    }
 }

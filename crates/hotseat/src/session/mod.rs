@@ -14,6 +14,7 @@ mod hold;
 mod hook;
 mod identity;
 mod kept;
+mod nesting;
 mod next;
 mod open;
 mod person;

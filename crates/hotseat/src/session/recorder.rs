@@ -5,6 +5,7 @@ use std::time::Duration;
 use hotseat_trace::{Conversation, Event, Execution, Millis, Offset, Payload, Record, TurnSpent};
 
 use super::clock::Clock;
+use super::nesting::flat;
 use super::redact::Redactor;
 use super::spending::{Meter, Prices};
 
@@ -105,7 +106,7 @@ impl Recorder {
         let (offset, timestamp) = self.clock.now();
         self.sequence += 1;
         let payload = self.redactor.payload(payload);
-        Event { sequence: self.sequence, offset, timestamp, payload }
+        flat(Event { sequence: self.sequence, offset, timestamp, payload })
     }
 
     fn keep(&mut self, event: Event, execution: Option<Execution>) {

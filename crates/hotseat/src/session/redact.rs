@@ -65,6 +65,21 @@ impl Redactor {
         }
     }
 
+    /// A text in which an `x` stands for each byte of a secret, so that everything stays in its place.
+    pub fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.found {
+            Some(found) if found.automaton.is_match(text) => {
+                let mut masked = String::with_capacity(text.len());
+                found.automaton.replace_all_with(text, &mut masked, |_, secret, masked| {
+                    masked.extend(std::iter::repeat_n('x', secret.len()));
+                    true
+                });
+                Cow::Owned(masked)
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+
     /// An event without secrets.
     pub fn payload(&self, payload: Payload) -> Payload {
         let Some(found) = &self.found else { return payload };

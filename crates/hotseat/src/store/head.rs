@@ -35,6 +35,9 @@ pub struct About {
     pub shard: Option<Shard>,
     /// How many cases all the parts have together.
     pub of_all: usize,
+    /// Whether it has only those that failed in the run before it.
+    #[serde(default)]
+    pub only_failed: bool,
 }
 
 /// Where what a run tells of comes from.

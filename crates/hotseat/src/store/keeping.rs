@@ -9,15 +9,17 @@ use hotseat_document::Source;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
+use super::StoreError;
 use super::git::{Commit, Looking};
 use super::head::{About, RunHead};
 use super::kept::{self, Numbers};
 use super::life::Life;
 use super::pack::pack;
 use super::prune::{Limits, prune};
-use super::{StoreError, tables};
+use super::tables::{self, For};
 use crate::cases::Suite;
 use crate::run::{Attempt, Outcome, Repetition, RunEvent, Told};
+use crate::session::Redactor;
 
 /// Keeps a run.
 pub struct Keeping {
@@ -45,9 +47,11 @@ struct Writing {
     before: HashSet<usize>,
     /// What it was made with, where that is known before it begins.
     commit: Option<Commit>,
+    /// What takes secrets out of what people have written.
+    redactor: Redactor,
 }
 
-/// What has a number already.
+/// The sources and suites that have a number already.
 #[derive(Default)]
 struct Known {
     sources: HashMap<u64, usize>,
@@ -61,6 +65,7 @@ struct InTransaction<'a> {
     transaction: &'a Transaction<'a>,
     run: i64,
     known: &'a mut Known,
+    redactor: &'a Redactor,
 }
 
 impl Keeping {
@@ -84,7 +89,7 @@ impl Keeping {
         commit: Option<Commit>,
         limits: Limits,
     ) -> Result<Keeping, StoreError> {
-        let connection = tables::open(path, true)?;
+        let connection = tables::open(path, For::Beginning)?;
         let id = id.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()[..12].to_string());
         let run = Writing {
             id,
@@ -95,6 +100,7 @@ impl Keeping {
             alone: HashMap::new(),
             before: HashSet::new(),
             commit,
+            redactor: Redactor::default(),
         };
         Ok(Keeping { path: path.to_path_buf(), connection, limits, life: None, git: None, run })
     }
@@ -105,13 +111,20 @@ impl Keeping {
     /// # Errors
     /// When the store cannot be written, or another process goes on with the run.
     pub fn resume(path: &Path, head: RunHead, limits: Limits) -> Result<Keeping, StoreError> {
-        let mut connection = tables::open(path, false)?;
+        let mut connection = tables::open(path, For::Writing)?;
         let life = Life::begin(path, &head.id).map_err(|error| StoreError::io(path, &error))?;
         let Some(life) = life else {
             return Err(StoreError::NoSuchRun(format!("run {} goes on in another process", head.short())));
         };
         let run = Writing::of(&mut connection, head).map_err(|error| StoreError::of(path, &error))?;
         Ok(Keeping { path: path.to_path_buf(), connection, limits, life: Some(life), git: None, run })
+    }
+
+    /// Keeps nothing of these secrets, wherever people have written them.
+    #[must_use]
+    pub fn hiding(mut self, redactor: &Redactor) -> Keeping {
+        self.run.redactor = redactor.clone();
+        self
     }
 
     /// The id of the run.
@@ -139,6 +152,12 @@ impl Keeping {
             Ok(())
         });
         kept.map_err(|error| StoreError::of(&self.path, &error))
+    }
+
+    /// Leaves a file that is whole by itself: whoever reads it needs nothing beside it, and makes nothing there.
+    pub(super) fn close_file(self) -> Result<(), StoreError> {
+        let closed = self.connection.pragma_update(None, "journal_mode", "DELETE");
+        closed.map_err(|error| StoreError::of(&self.path, &error))
     }
 
     fn write(&mut self, events: &[RunEvent], commit: Option<Commit>) -> rusqlite::Result<()> {
@@ -201,6 +220,7 @@ impl Writing {
             alone: HashMap::new(),
             before,
             commit: None,
+            redactor: Redactor::default(),
         })
     }
 
@@ -255,7 +275,7 @@ impl Writing {
     ) -> rusqlite::Result<()> {
         let (repetition, began) = begun.unzip();
         let suite = self.suite(&told.suite, run, transaction)?;
-        let facts = pack(&kept::case(told, repetition).map_err(unwritable)?);
+        let facts = pack(&kept::case(told, repetition, &self.redactor).map_err(unwritable)?);
         transaction
             .prepare_cached(
                 "INSERT INTO cases (run, place, id, suite, began, facts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -271,7 +291,8 @@ impl Writing {
         told: Option<i64>,
         transaction: &Transaction<'_>,
     ) -> rusqlite::Result<()> {
-        let mut numbers = InTransaction { transaction, run, known: &mut self.known };
+        let (known, redactor) = (&mut self.known, &self.redactor);
+        let mut numbers = InTransaction { transaction, run, known, redactor };
         let facts = pack(&kept::attempt(attempt, &mut numbers)?);
         let events = packed(&attempt.events)?;
         transaction
@@ -343,7 +364,7 @@ impl Numbers for InTransaction<'_> {
         if number == new {
             let insert = "INSERT OR REPLACE INTO source (run, number, name, text, first_line, first_column)
                           VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let packed = pack(text.as_bytes());
+            let packed = pack(self.redactor.masked(text).as_bytes());
             self.transaction.execute(
                 insert,
                 params![self.run, signed(number), &**name, packed, first_line, first_column],

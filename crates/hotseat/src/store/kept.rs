@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::cases::Suite;
 use crate::run::{Attempt, CaseFacts, Finding, Outcome, ReachedFacts, Repetition, Stability, Told, Written};
+use crate::session::Redactor;
 
 /// The number of the source that is the piece of the suite in which the case stands.
 const OWN: usize = 0;
@@ -58,6 +59,8 @@ pub(super) struct KeptOutcome {
     telling: usize,
     #[serde(default)]
     never_begun: bool,
+    #[serde(default)]
+    untried: bool,
 }
 
 /// An attempt, but for its events.
@@ -118,7 +121,11 @@ struct AttemptToKeep<'a> {
 }
 
 /// A case as it is kept.
-pub(super) fn case(told: &Told, repetition: Option<Repetition>) -> serde_json::Result<Vec<u8>> {
+pub(super) fn case(
+    told: &Told,
+    repetition: Option<Repetition>,
+    redactor: &Redactor,
+) -> serde_json::Result<Vec<u8>> {
     let source = &told.case.written.source;
     serde_json::to_vec(&CaseToKeep {
         case: &told.case,
@@ -127,7 +134,7 @@ pub(super) fn case(told: &Told, repetition: Option<Repetition>) -> serde_json::R
         place: (told.case.place.span.start, told.case.place.span.end),
         first_line: source.first_line,
         first_column: source.first_column,
-        text: &source.text,
+        text: &redactor.masked(&source.text),
     })
 }
 
@@ -138,6 +145,7 @@ pub(super) fn outcome(outcome: &Outcome) -> serde_json::Result<Vec<u8>> {
         stability: outcome.stability.clone(),
         telling: outcome.place_of_telling(),
         never_begun: outcome.never_begun,
+        untried: outcome.untried,
     })
 }
 
@@ -185,8 +193,8 @@ impl KeptCase {
 impl KeptOutcome {
     /// What the case came to by these attempts; none where one of them is missing.
     pub fn outcome(self, selected: Arc<Told>, attempts: Vec<Arc<Attempt>>) -> Option<Outcome> {
-        let KeptOutcome { verdict, stability, telling, never_begun } = self;
-        Outcome::kept(selected, verdict, attempts, stability, never_begun, telling)
+        let KeptOutcome { verdict, stability, telling, never_begun, untried } = self;
+        Outcome::kept(selected, verdict, attempts, stability, never_begun, untried, telling)
     }
 }
 

@@ -9,7 +9,7 @@ use super::head::{About, Origin, RunHead, State};
 use super::keeping::Keeping;
 use super::prune::Limits;
 use super::reading::Store;
-use crate::run::{RunEvent, Setting, Summary};
+use crate::run::{Options, RunEvent, Setting, Summary};
 
 /// How many events are written together.
 const TOGETHER: usize = 256;
@@ -55,13 +55,15 @@ pub fn merge(runs: &[(Store, RunHead)], into: &Path, limits: Limits) -> Result<S
         command: Vec::new(),
         origin: Origin::Merged { of: runs.iter().map(|(_, head)| head.id.clone()).collect() },
         shard: None,
+        only_failed: false,
         ..first.about.clone()
     };
+    let project = about.project.clone();
     let started = RunEvent::Started { total: all, parallel: about.parallel, at: summary.started_at };
     let mut keeping = Keeping::told(into, None, about, first.commit.clone(), limits)?;
     keeping.keep(&[started])?;
     for (store, head) in runs {
-        write(store, head, &mut keeping, |event| {
+        write(store, head, &project, &mut keeping, |event| {
             !matches!(event, RunEvent::Started { .. } | RunEvent::Ended(_))
         })?;
     }
@@ -77,19 +79,28 @@ pub fn export(store: &Store, head: &RunHead, to: &Path) -> Result<(), StoreError
     if to.exists() {
         return Err(StoreError::NoSuchRun(format!("{} is there already", to.display())));
     }
+    // The file has its name only once it is whole.
+    let fail = |error: std::io::Error| StoreError::io(to, &error);
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(fail)?;
+    let beside = tempfile::Builder::new().prefix(".export-").tempdir_in(folder).map_err(fail)?;
+    let unfinished = beside.path().join("run.db");
     let (id, limits) = (Some(head.id.clone()), Limits { keep: None, max_size: None });
-    let mut keeping = Keeping::told(to, id, head.about.clone(), head.commit.clone(), limits)?;
-    write(store, head, &mut keeping, |_| true)
+    let mut keeping = Keeping::told(&unfinished, id, head.about.clone(), head.commit.clone(), limits)?;
+    write(store, head, &head.about.project, &mut keeping, |_| true)?;
+    keeping.close_file()?;
+    std::fs::rename(&unfinished, to).map_err(fail)
 }
 
 fn write(
     store: &Store,
     head: &RunHead,
+    project: &Path,
     keeping: &mut Keeping,
     wanted: fn(&RunEvent) -> bool,
 ) -> Result<(), StoreError> {
     let (mut events, mut kept) = (Vec::new(), Ok(()));
-    store.replay(head, &mut |event| {
+    store.replay_in(head, project, &mut |event| {
         if wanted(&event) {
             events.push(event);
         }
@@ -110,6 +121,18 @@ fn fit_together(first: &RunHead, others: &[(Store, RunHead)]) -> Result<(), Stor
                     "the runs {one} and {id} are not of the same cases: other suites, other patterns, or changed since"
                 )
             }
+            _ if tested(head) != tested(first) => {
+                format!(
+                    "the runs {one} and {id} are not of the same agent: {} and {}",
+                    names(first),
+                    names(head)
+                )
+            }
+            _ if options(head) != options(first) => {
+                format!(
+                    "the runs {one} and {id} were carried out with other options, such as --runs or --retries"
+                )
+            }
             (_, State::Running) => format!("run {id} goes on"),
             (_, State::Killed | State::Interrupted) => {
                 format!("run {id} did not come to its end: `hotseat resume {id}` runs what is left")
@@ -119,6 +142,24 @@ fn fit_together(first: &RunHead, others: &[(Store, RunHead)]) -> Result<(), Stor
         return Err(StoreError::NoSuchRun(words));
     }
     Ok(())
+}
+
+/// The agents that a run tests, as far as it does not matter on which machine.
+fn tested(head: &RunHead) -> Vec<(&str, Option<&str>)> {
+    head.about.setting.agents().map(|agent| (&*agent.id, agent.connector.as_deref())).collect()
+}
+
+fn names(head: &RunHead) -> String {
+    let name = |(id, connector): (&str, Option<&str>)| match connector {
+        Some(connector) => format!("{id} with {connector}"),
+        None => id.to_string(),
+    };
+    tested(head).into_iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// What decides what cases come to. How many conversations are held at once does not, and machines differ in it.
+fn options(head: &RunHead) -> Options {
+    Options { parallel: 1, ..head.about.setting.choices.options }
 }
 
 /// Which parts are missing, where that says it all.

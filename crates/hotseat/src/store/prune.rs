@@ -56,9 +56,18 @@ pub(super) fn prune(path: &Path, connection: &mut Connection, limits: Limits) ->
         }
     }
     if pruned.runs > 0 {
-        connection.execute_batch("PRAGMA incremental_vacuum")?;
+        give_back(connection)?;
     }
     Ok(pruned)
+}
+
+/// Makes the file as small as what is in use. Each step gives back one page.
+fn give_back(connection: &Connection) -> rusqlite::Result<()> {
+    let mut vacuum = connection.prepare("PRAGMA incremental_vacuum")?;
+    let mut pages = vacuum.query([])?;
+    while pages.next()?.is_some() {}
+    // What is written ahead is put into the file, which is cut then, though others may have it open.
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
 /// A run that may be given up.

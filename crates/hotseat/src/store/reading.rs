@@ -16,8 +16,10 @@ use super::kept::{KeptAttempt, KeptCase, KeptOutcome};
 use super::life::goes_on;
 use super::pack::unpack;
 use super::prune::{self, Limits, Pruned};
-use super::{Commit, StoreError, tables};
+use super::tables::{self, For};
+use super::{Commit, StoreError};
 use crate::cases::Suite;
+use crate::recording::suite_name;
 use crate::run::{Attempt, Outcome, Repetition, RunEvent, Summary, Told};
 
 /// Runs that are kept.
@@ -56,7 +58,7 @@ impl Store {
     /// # Errors
     /// When there is none, or it cannot be used.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
-        Ok(Store { path: path.to_path_buf(), connection: tables::open(path, false)? })
+        Ok(Store { path: path.to_path_buf(), connection: tables::open(path, For::Reading)? })
     }
 
     /// The last runs, at most so many; the very last one first.
@@ -109,7 +111,17 @@ impl Store {
     /// # Errors
     /// When it cannot be read.
     pub fn replay(&self, head: &RunHead, report: &mut dyn FnMut(RunEvent)) -> Result<(), StoreError> {
-        let parts = self.parts(head)?;
+        self.replay_in(head, &head.about.project, report)
+    }
+
+    /// The same as if the project lay in this folder: on another machine it lay elsewhere.
+    pub(super) fn replay_in(
+        &self,
+        head: &RunHead,
+        project: &Path,
+        report: &mut dyn FnMut(RunEvent),
+    ) -> Result<(), StoreError> {
+        let parts = self.parts_in(head, project)?;
         let About { total, parallel, .. } = head.about;
         report(RunEvent::Started { total, parallel, at: head.began });
         let mut select = self.prepare(
@@ -166,7 +178,7 @@ impl Store {
         Ok(Outcomes { store: self, parts: self.parts(head)?, last: -1, has_failed: false })
     }
 
-    /// The case of a run that is called so: by its id, or else by its name.
+    /// The case of a run that has this id.
     ///
     /// # Errors
     /// When there is none, or there are several.
@@ -224,27 +236,44 @@ impl Store {
         Ok(places.into_iter().filter_map(|place| usize::try_from(place).ok()).collect())
     }
 
-    /// The cases that failed in a run, by the paths of their suites and by their ids.
+    /// The cases that failed in a run, by the names of their suites within the project and by their ids. A run of what had
+    /// failed before it that did not come to its end leaves what is left of that.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn failed(&self, head: &RunHead) -> Result<Vec<(PathBuf, String)>, StoreError> {
-        let mut select = self.prepare(
-            "SELECT suite.path, cases.id FROM cases JOIN suite ON suite.run = cases.run AND suite.number = cases.suite
-             WHERE cases.run = ?1 AND cases.status = 'failed' ORDER BY cases.place",
-        )?;
-        let pair = |row: &Row<'_>| Ok((PathBuf::from(row.get::<_, String>(0)?), row.get(1)?));
-        let rows = select.query_map([head.number], pair).map_err(|error| self.fail(&error))?;
-        rows.collect::<Result<_, _>>().map_err(|error| self.fail(&error))
+    pub fn failed(&self, head: &RunHead) -> Result<BTreeSet<(String, String)>, StoreError> {
+        let of = |which: &str| {
+            let mut select = self.prepare(&format!(
+                "SELECT suite.path, cases.id FROM cases
+                 JOIN suite ON suite.run = cases.run AND suite.number = cases.suite
+                 WHERE cases.run = ?1 AND {which}"
+            ))?;
+            let pair = |row: &Row<'_>| Ok((PathBuf::from(row.get::<_, String>(0)?), row.get(1)?));
+            let rows = select.query_map([head.number], pair).map_err(|error| self.fail(&error))?;
+            let named = rows.map(|row| row.map(|(path, id)| (name_within(&head.about.project, &path), id)));
+            named.collect::<Result<BTreeSet<_>, _>>().map_err(|error| self.fail(&error))
+        };
+        let mut failed = of("cases.status = 'failed'")?;
+        if head.about.only_failed && head.state != State::Ended {
+            let decided = of("cases.status IS NOT NULL AND cases.left_over = 0")?;
+            let before = match self.before(head) {
+                Ok(before) => self.failed(&before)?,
+                // It was given up.
+                Err(StoreError::NoSuchRun(_)) => BTreeSet::new(),
+                Err(error) => return Err(error),
+            };
+            failed.extend(before.difference(&decided).cloned());
+        }
+        Ok(failed)
     }
 
     /// Gives up runs that do not keep to the limits.
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn prune(&mut self, limits: Limits) -> Result<Pruned, StoreError> {
-        let path = self.path.clone();
-        prune::prune(&self.path, &mut self.connection, limits).map_err(|error| StoreError::of(&path, &error))
+    pub fn prune(&self, limits: Limits) -> Result<Pruned, StoreError> {
+        let mut connection = tables::open(&self.path, For::Writing)?;
+        prune::prune(&self.path, &mut connection, limits).map_err(|error| StoreError::of(&self.path, &error))
     }
 
     /// What a person may have meant by an id that is not there.
@@ -272,7 +301,7 @@ impl Store {
         let counts = self.counts(number)?;
         let state = match &summary {
             Some(_) if counts.left > 0 => State::Interrupted,
-            Some(summary) if summary.interrupted => State::Interrupted,
+            Some(summary) if summary.interrupted || summary.broken.is_some() => State::Interrupted,
             Some(_) => State::Ended,
             None if goes_on(&self.path, &id) => State::Running,
             None => State::Killed,
@@ -303,6 +332,10 @@ impl Store {
     }
 
     pub(super) fn parts(&self, head: &RunHead) -> Result<Parts, StoreError> {
+        self.parts_in(head, &head.about.project)
+    }
+
+    fn parts_in(&self, head: &RunHead, project: &Path) -> Result<Parts, StoreError> {
         let run = head.number;
         let mut sources = Vec::new();
         let select = "SELECT name, text, first_line, first_column FROM source WHERE run = ?1 ORDER BY number";
@@ -319,7 +352,11 @@ impl Store {
         let mut select = self.prepare("SELECT path, shown FROM suite WHERE run = ?1 ORDER BY number")?;
         let row = |row: &Row<'_>| -> rusqlite::Result<(String, String)> { Ok((row.get(0)?, row.get(1)?)) };
         let rows = select.query_map([run], row).map_err(|error| self.fail(&error))?;
-        let suites = rows.map(|row| row.map(|(path, shown)| Arc::new(Suite::new(path.into(), shown))));
+        let here = |path: String| match Path::new(&path).strip_prefix(&head.about.project) {
+            Ok(within) => project.join(within),
+            Err(_) => PathBuf::from(path),
+        };
+        let suites = rows.map(|row| row.map(|(path, shown)| Arc::new(Suite::new(here(path), shown))));
         let suites = suites.collect::<Result<_, _>>().map_err(|error| self.fail(&error))?;
         Ok(Parts { run, sources, suites })
     }
@@ -407,6 +444,14 @@ impl Store {
 
     fn broken(&self, words: impl Display) -> StoreError {
         StoreError::broken(&self.path, words)
+    }
+}
+
+/// What a suite is called within its project, which may have been on another machine.
+fn name_within(project: &Path, suite: &Path) -> String {
+    match suite.strip_prefix(project) {
+        Ok(within) => within.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
+        Err(_) => suite_name(project, suite),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The tables, and how a file comes to have them.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::StoreError;
 use super::place::make_folder;
@@ -77,22 +77,37 @@ const APPLICATION: i64 = 0x486f_7431;
 /// How long another process that writes is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens a store; makes it where there is none, if it `may_begin`.
-pub(super) fn open(path: &Path, may_begin: bool) -> Result<Connection, StoreError> {
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    /// To read what is there: nothing is written, neither in the file nor beside it where that can be.
+    Reading,
+    /// To write into what is there.
+    Writing,
+    /// To write; it is made where there is none.
+    Beginning,
+}
+
+/// Opens a store.
+pub(super) fn open(path: &Path, purpose: For) -> Result<Connection, StoreError> {
     let fail = |error: rusqlite::Error| StoreError::of(path, &error);
-    if may_begin {
+    if purpose == For::Beginning {
         make_folder(path).map_err(|error| StoreError::io(path, &error))?;
     } else if !path.is_file() {
         let words = format!("no runs are kept in {}: `hotseat test` keeps them there", path.display());
         return Err(StoreError::NothingKept(words));
     }
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    flags.set(OpenFlags::SQLITE_OPEN_CREATE, may_begin);
-    let mut connection = Connection::open_with_flags(path, flags).map_err(fail)?;
+    let mut connection = connect(path, purpose).map_err(fail)?;
     connection.busy_timeout(PATIENCE).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(32);
+    // In this order: another process may make the tables meanwhile, and with them the marks.
+    let is_empty = is_empty(&connection).map_err(fail)?;
     let (application, version) = marks(&connection).map_err(fail)?;
-    let is_new = application == 0 && version == 0 && is_empty(&connection).map_err(fail)?;
+    let is_new = is_empty && application == 0 && version == 0;
+    if is_new && purpose != For::Beginning {
+        let words = format!("{} is empty: no runs are kept in it", path.display());
+        return Err(StoreError::NothingKept(words));
+    }
     if is_new {
         // Space of runs that were pruned can be given back; that has to be said before there are tables.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(fail)?;
@@ -100,8 +115,10 @@ pub(super) fn open(path: &Path, may_begin: bool) -> Result<Connection, StoreErro
         let words = format!("{} is a database, and not one in which runs are kept", path.display());
         return Err(StoreError::Unusable(words));
     }
-    connection.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
-    connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
+    if purpose != For::Reading {
+        write_ahead(&connection).map_err(fail)?;
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
+    }
     if is_new || version < known() {
         migrate(&mut connection).map_err(fail)?;
     } else if version > known() {
@@ -114,6 +131,42 @@ pub(super) fn open(path: &Path, may_begin: bool) -> Result<Connection, StoreErro
         return Err(StoreError::Unusable(words));
     }
     Ok(connection)
+}
+
+fn connect(path: &Path, purpose: For) -> rusqlite::Result<Connection> {
+    let flags = match purpose {
+        For::Reading => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        For::Writing => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        For::Beginning => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+    };
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let cannot_write_beside = purpose == For::Reading
+        && is_empty(&connection).is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::CannotOpen));
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("-wal");
+    if !cannot_write_beside || Path::new(&beside).exists() {
+        return Ok(connection);
+    }
+    // Where nothing can be written nobody else writes, and all there is stands in the file.
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)
+}
+
+/// Has the file written ahead. Nobody else may use it at that moment, and SQLite does not wait for that by itself.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let since = Instant::now();
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && since.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            set => return set,
+        }
+    }
 }
 
 /// The version of the tables that are known.
@@ -154,21 +207,21 @@ mod tests {
     fn a_file_of_a_later_version_or_of_somebody_else_is_refused_in_words() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
-        drop(open(&path, true).unwrap());
+        drop(open(&path, For::Beginning).unwrap());
         let later = Connection::open(&path).unwrap();
         later.pragma_update(None, "user_version", 99).unwrap();
         drop(later);
-        let words = open(&path, true).unwrap_err().to_string();
+        let words = open(&path, For::Beginning).unwrap_err().to_string();
         assert!(words.contains("later version of Hotseat (tables 99"), "{words}");
 
         let other = folder.path().join("other.db");
         Connection::open(&other).unwrap().execute_batch("CREATE TABLE mine (n)").unwrap();
-        let words = open(&other, true).unwrap_err().to_string();
+        let words = open(&other, For::Beginning).unwrap_err().to_string();
         assert!(words.contains("not one in which runs are kept"), "{words}");
 
         let text = folder.path().join("text.db");
         std::fs::write(&text, "no database at all, but long enough to be taken for one".repeat(100)).unwrap();
-        let words = open(&text, true).unwrap_err().to_string();
+        let words = open(&text, For::Beginning).unwrap_err().to_string();
         assert!(words.contains("not a database"), "{words}");
     }
 }

@@ -73,6 +73,15 @@ pub fn cases(suite: &Suite, library: &Library, places: &Places, decoding: Decodi
     cases
 }
 
+/// What a file of tests and the modules that it imports say, each behind its path.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn sources(suite: &Suite, library: &Library, places: &Places) -> Result<Vec<String>, Diagnostic> {
+    let (scripts, module) = library.file(&suite.path, places)?;
+    Ok(scripts.sources(&module).into_iter().map(|(path, text)| format!("{path}\n{text}")).collect())
+}
+
 /// A test that a file declares.
 struct Declared {
     kind: String,
@@ -80,6 +89,8 @@ struct Declared {
     number: usize,
     name: String,
     place: Option<Place>,
+    /// Its function, as it is written.
+    source: String,
     /// What a case file would say of it.
     written: Value,
 }
@@ -116,12 +127,13 @@ impl Declared {
             number: one["place"].as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(0),
             name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
             place,
+            source: text("source").to_string(),
             written: keys_as_written(&one["case"], &Kind::Shape(&CASE)),
         }
     }
 
     fn case(self, file: &File, decoding: Decoding<'_>) -> Decoded {
-        let Declared { kind, number, name, place, written } = self;
+        let Declared { kind, number, name, place, source: body, written } = self;
         let place = place.unwrap_or_else(|| {
             Place::new(&Source::new(file.module.path().to_string(), String::new(), 1), 0..0)
         });
@@ -133,7 +145,7 @@ impl Declared {
         let source = Source::new(place.file().to_string(), written.to_string(), place.line());
         let case = Case::read(&source, json::parse, decoding);
         let case = case.map_err(|mistakes| at_place(mistakes, &place))?;
-        let program = Program { file: file.clone(), kind, place: number, name };
+        let program = Program { file: file.clone(), kind, place: number, name, source: body };
         Ok(case.driven_by(Arc::new(program), place))
     }
 }

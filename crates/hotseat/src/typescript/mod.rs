@@ -12,7 +12,7 @@ mod keys;
 mod program;
 mod told;
 
-pub use declared::cases;
+pub use declared::{cases, sources};
 
 /// What editors know of the module `hotseat`.
 pub const TYPES: &str = include_str!("hotseat.d.ts");

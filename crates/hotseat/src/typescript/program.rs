@@ -29,11 +29,17 @@ pub struct Program {
     /// Its place among those that `it` declares, from 0.
     pub place: usize,
     pub name: String,
+    /// The function, as it is written.
+    pub source: String,
 }
 
 impl Body for Program {
     fn hold<'a>(&'a self, session: &'a mut Session<'_>) -> Pending<'a, Result<(), Failure>> {
         Box::pin(self.run(session))
+    }
+
+    fn source(&self) -> Option<&str> {
+        Some(&self.source)
     }
 }
 

@@ -6,6 +6,7 @@ use super::attempts::headline;
 use super::frame::section;
 use super::look::{Look, Tone};
 use super::{FEW, NAMED};
+use crate::report::words::percent;
 use crate::run::{Grade, Grades, Outcome, Summary};
 
 /// How steady cases are. Of a few cases each has a line; of many those that are not stable, and of these the first.
@@ -53,7 +54,7 @@ impl Steadiness {
             row("Invalid runs:", words, Some(Tone::Skipped));
         }
         let rate = repeats.pass_rate().unwrap_or_default() * 100.0;
-        row("Overall pass rate:", format!("{rate:.1}%"), None);
+        row("Overall pass rate:", percent(rate), None);
         row("Stable cases:", repeats.stable_cases.to_string(), some(repeats.stable_cases, Tone::Good));
         row("Unstable cases:", repeats.unstable_cases.to_string(), some(repeats.unstable_cases, Tone::Bad));
         let Grades { pass, fail, flaky, inconclusive } = repeats.grades;

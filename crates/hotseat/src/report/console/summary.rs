@@ -7,7 +7,7 @@ use hotseat_trace::{FailureKind, Spent};
 use super::frame::{agents, closing, section};
 use super::look::{Look, Tone};
 use crate::report::failures::{Failed, Failures};
-use crate::report::words::{columns, count, duration, one_line, wrap};
+use crate::report::words::{columns, count, duration, one_line, percent, wrap};
 use crate::run::{OfCriterion, Setting, Summary, Tally};
 
 /// What was said and done in all cases together.
@@ -129,7 +129,7 @@ pub(super) fn counts(
             row("Cost:", &format!("{cost:.4}"), None);
         }
     }
-    let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), |rate| format!("{rate:.1}%"));
+    let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), percent);
     row("Pass Rate:", &rate, None);
     let mut took = duration(summary.duration);
     let (ran, what) = match &summary.repeats {
@@ -190,7 +190,7 @@ const MOST_OF_A_CRITERION: usize = 40;
 
 /// `5 of 6 hold (83.3%), 1 could not be judged`.
 fn tally(tally: &Tally) -> String {
-    let rate = tally.rate().map_or_else(String::new, |rate| format!(" ({:.1}%)", rate * 100.0));
+    let rate = tally.rate().map_or_else(String::new, |rate| format!(" ({})", percent(rate * 100.0)));
     let errored = match tally.errored {
         0 => String::new(),
         n => format!(", {n} could not be judged"),
@@ -213,6 +213,7 @@ pub(super) fn suggestion(look: &Look, words: &str) -> String {
 /// The last word.
 pub(super) fn verdict(look: &Look, summary: &Summary) -> String {
     let (words, tone) = match (summary.has_failed(), summary.interrupted) {
+        _ if summary.broken.is_some() => ("❌ THE RUN COULD NOT BE CARRIED OUT".to_string(), Tone::Bad),
         (true, false) => ("❌ TESTS FAILED".to_string(), Tone::Bad),
         (true, true) => ("❌ TESTS FAILED, INTERRUPTED".to_string(), Tone::Bad),
         (false, true) => ("⚠ INTERRUPTED".to_string(), Tone::Skipped),

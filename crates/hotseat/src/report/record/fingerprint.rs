@@ -1,10 +1,9 @@
 //! What stands for a case in comparisons: whether two runs asked and checked the same.
 
-use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::run::CaseFacts;
+use crate::run::{CaseFacts, Driven, short_digest};
 
 /// Two short texts: cases that have the same ones ask the same and check the same. The order of keys and assertions does
 /// not matter, nor does the file format, what the case is called, or how often and how long it is tried.
@@ -44,11 +43,24 @@ const NEITHER: [&str; 11] = [
     "type",
 ];
 
+/// Keys of cases under which somebody is described, and what is asserted of it beside that.
+const MIXED: [&str; 3] = ["topics", "graph", "simulate"];
+/// What ends a conversation decides which turns are looked at.
+const STOP: &str = "stop_when";
+
 impl Fingerprints {
-    /// None of what is not written as a mapping.
+    /// None of what is not written as a mapping, and of a program of which only is known that it is one.
     pub fn of(case: &CaseFacts) -> Option<Fingerprints> {
         let Value::Object(written) = case.to_json() else { return None };
         let (mut asked, mut checked) = (Map::new(), Map::new());
+        match &case.driven {
+            Driven::Written => {}
+            Driven::Program(source) => drop(checked.insert("program".to_string(), json!(source))),
+            Driven::Unknown => return None,
+        }
+        if let Some(around) = &case.judged_from_around {
+            checked.insert("from around".to_string(), json!(around));
+        }
         for (key, value) in written {
             match (&*key, value) {
                 ("turns", Value::Array(turns)) => {
@@ -65,6 +77,10 @@ impl Fingerprints {
                     checked.insert(one_spelling(check).to_string(), unordered(value));
                 }
                 (neither, _) if NEITHER.contains(&neither) => {}
+                (mixed, value) if MIXED.contains(&mixed) => {
+                    let said = without_checks(value, mixed, &mut checked);
+                    asked.insert(key, said);
+                }
                 (_, value) => {
                     asked.insert(key, value);
                 }
@@ -79,12 +95,41 @@ fn turn(turn: Value) -> (Value, Value) {
     let Value::Object(members) = turn else { return (turn, json!({})) };
     let (mut asked, mut checked) = (Map::new(), Map::new());
     for (key, value) in members {
-        match CHECKS.contains(&&*key) {
-            true => checked.insert(one_spelling(&key).to_string(), unordered(value)),
-            false => asked.insert(key, value),
-        };
+        match &*key {
+            check if CHECKS.contains(&check) => {
+                checked.insert(one_spelling(check).to_string(), unordered(value));
+            }
+            neither if NEITHER.contains(&neither) => {}
+            _ => {
+                asked.insert(key, value);
+            }
+        }
     }
     (Value::Object(asked), Value::Object(checked))
+}
+
+/// What is left of a value when all that asserts something is taken out, wherever it stands; that is put beside the other
+/// checks, by its path.
+fn without_checks(value: Value, path: &str, checked: &mut Map<String, Value>) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut left = Map::new();
+            for (key, value) in members {
+                if CHECKS.contains(&&*key) || key == STOP {
+                    checked.insert(format!("{path}.{}", one_spelling(&key)), unordered(value));
+                } else {
+                    let value = without_checks(value, &format!("{path}.{key}"), checked);
+                    left.insert(key, value);
+                }
+            }
+            Value::Object(left)
+        }
+        Value::Array(all) => {
+            let all = all.into_iter().enumerate();
+            all.map(|(at, value)| without_checks(value, &format!("{path}.{at}"), checked)).collect()
+        }
+        other => other,
+    }
 }
 
 fn one_spelling(key: &str) -> &str {
@@ -117,6 +162,5 @@ fn sorted(value: Value) -> Value {
 }
 
 fn short(value: Value) -> String {
-    let whole = digest(&SHA256, sorted(value).to_string().as_bytes());
-    whole.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    short_digest(&sorted(value).to_string())
 }

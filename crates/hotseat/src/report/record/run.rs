@@ -6,6 +6,7 @@ use hotseat_trace::Millis;
 use serde::Serialize;
 
 use super::super::attempts::RepeatsRecord;
+use super::super::words::tenths;
 use super::{SpentRecord, VERSION, ms, rfc3339};
 use crate::run::{Environment, OfCriterion, Setting, Summary, Tally};
 
@@ -40,6 +41,9 @@ pub struct SummaryRecord {
     pub errors: usize,
     pub timeouts: usize,
     pub interrupted: bool,
+    /// Why the run could not be carried out, where it could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Box<str>>,
     /// How many percent of those that ran passed; null where none ran.
     pub pass_rate: Option<f64>,
     pub duration_ms: f64,
@@ -85,7 +89,7 @@ pub struct CriterionRecord {
 impl TallyRecord {
     fn of(tally: &Tally) -> Option<Self> {
         let Tally { passed, failed, errored } = *tally;
-        let rate = tally.rate().map(|rate| (rate * 1000.0).round() / 10.0);
+        let rate = tally.rate().map(|rate| tenths(rate * 100.0));
         (!tally.is_empty()).then(|| TallyRecord { judged: tally.judged(), passed, failed, errored, rate })
     }
 }
@@ -181,7 +185,8 @@ impl SummaryRecord {
             errors: summary.errors,
             timeouts: summary.timeouts,
             interrupted: summary.interrupted,
-            pass_rate: summary.pass_rate().map(|rate| (rate * 10.0).round() / 10.0),
+            error: summary.broken.clone(),
+            pass_rate: summary.pass_rate().map(tenths),
             duration_ms: ms(summary.duration),
             soft: TallyRecord::of(&summary.measured.soft),
             criteria: summary

@@ -15,7 +15,7 @@ function declared(namespace) {
   const cases = tests.map((test, place) => {
     const chosen = isChosen(test);
     const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
-    return { kind: "it", place, at: test.at, only: chosen, case: marked(asCase(test), skip) };
+    return { kind: "it", place, at: test.at, source: Function.prototype.toString.call(test.body), only: chosen, case: marked(asCase(test), skip) };
   });
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
