@@ -446,5 +446,5 @@ fn a_program_has_criteria_judged_as_cases_have() {
         LONG,
         Partners::default(),
     );
-    failed(&alone, FailureKind::JudgeError, "there is no judge to ask");
+    failed(&alone, FailureKind::TestError, "there is no judge to ask");
 }

@@ -38,6 +38,13 @@ pub async fn act(command: &Value, session: &mut Session<'_>, file: &File) -> Val
         "skip" => Reply::Ended(session.skip(command.text("reason"))),
         "results" => Reply::Done(told::results(session.checks()).into()),
         "path" => command.path(),
+        "end" => {
+            // Functions that topics ask are there only as long as the test.
+            if session.goes_on().is_ok() {
+                session.decide_all_topics().await;
+            }
+            Reply::Done(Value::Null)
+        }
         "judge" => command.judge(session).await,
         other => Reply::Wrong(format!("`{other}` is nothing that a test can ask for")),
     };
@@ -121,7 +128,8 @@ impl Command<'_> {
     async fn graph(self, session: &mut Session<'_>) -> Reply {
         let written = json!({"topics": self.given["topics"], "graph": self.given["graph"]});
         let written = keys_as_written(&written, &Kind::Shape(&SHARED));
-        match topics_in(&written, &session.case().shared().topics, self.place(session)) {
+        let case = session.case();
+        match topics_in(&written, &case.shared().topics, case.following, self.place(session)) {
             Err(words) => Reply::Wrong(words),
             Ok(topics) => done(session.declare_topics(Arc::new(topics)).await),
         }
@@ -146,14 +154,11 @@ impl Command<'_> {
             Some("turn") => Subject::LastTurn,
             _ => Subject::Conversation,
         };
-        let mut passed = true;
-        for check in checks {
-            match session.decide(check, subject).await {
-                Ok(Checked { verdict, error, .. }) => passed &= verdict.passed && error.is_none(),
-                Err(ended) => return Reply::Ended(ended),
-            }
+        let holds = |checked: &Checked| checked.verdict.passed && checked.error.is_none();
+        match session.decide_all(checks, subject).await {
+            Ok(decided) => Reply::Done(decided.iter().all(holds).into()),
+            Err(ended) => Reply::Ended(ended),
         }
-        Reply::Done(passed.into())
     }
 
     /// The checks that one assertion amounts to.
