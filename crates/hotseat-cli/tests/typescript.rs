@@ -897,6 +897,55 @@ fn criteria_are_judged_by_the_judge_of_the_project() {
 }
 
 #[test]
+fn a_judge_is_asked_for_what_a_matcher_says() {
+    let script = "
+      it('is grounded', () => { user.says('hi'); expect(agent).toBeGroundedIn(['venues'], { fromTools: ['check_availability'] }); });
+      it('is not', () => { user.says('hi'); expect(agent).toBeGroundedIn('venues'); });
+      it('asks', () => { user.says('hi'); expect(agent).toHaveIntent('gather', { describedAs: 'asks what is needed' }); });
+      it('does not ask', () => { user.says('hi'); expect(agent).toHaveIntent('gather', { describedAs: 'books' }); });
+      it('does ask', () => { user.says('hi'); expect(agent).not.toHaveIntent('gather', { describedAs: 'asks what is needed' }); });
+    ";
+    let judge = r#"
+name: judge
+use: always
+rules:
+  - when: { user: "(?s)Only results of these tools count.check_availability.*venues|(?s)venues.*Only results of these tools count.check_availability" }
+    reply: { json: { reasoning: it is, claims_found: [], violations: [], grounded: true } }
+  - when: { user: venues }
+    reply: { json: { reasoning: it is not, claims_found: [{ type: venues, claim: a room, grounded: false, source: "" }], violations: [a room], grounded: false } }
+  - when: { user: asks what is needed }
+    reply: { json: { reasoning: it does, observed_intent: to ask, matches: true } }
+  - reply: { json: { reasoning: it does not, observed_intent: to book, matches: false } }
+"#;
+    let tested = helped(judge, USER, script).test(&["a_test.ts"]);
+    let came =
+        ["asks passed", "does ask failed", "does not ask failed", "is grounded passed", "is not failed"];
+    assert_eq!(statuses(&tested), came, "{}", tested.output);
+    for name in ["does ask", "does not ask", "is not"] {
+        assert_eq!(tested.failure(name)["kind"], "assertion", "{name}");
+    }
+}
+
+#[test]
+fn a_failure_in_a_helper_names_the_line_of_the_test() {
+    let script = "import { isPolite } from './helpers';
+      it('a', () => { user.says('hi');
+        isPolite();
+      });
+      it('b', () => { user.says('hi'); isPolite(undefined, true); });";
+    let helpers = "import { agent, expect } from 'hotseat';
+export function isPolite(words = 'please', wrong = false) {
+  if (wrong) expect(agent).toContain();
+  expect(agent).toContain(words);
+}";
+    let tested = project(&booking(), script).file("helpers.ts", helpers).test(&["a_test.ts"]);
+    let detail = tested.failure("a")["detail"].as_str().unwrap();
+    assert!(detail.starts_with("helpers.ts:4:17 (called at a_test.ts:4:9): "), "{detail}");
+    let detail = tested.failure("b")["detail"].as_str().unwrap();
+    assert!(detail.contains("helpers.ts:3:28") && detail.contains("a_test.ts:6:"), "{detail}");
+}
+
+#[test]
 fn a_simulated_user_goes_on_and_stops_when_it_is_told() {
     let script = "
       simulator({ role: 'somebody' });

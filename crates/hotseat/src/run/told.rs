@@ -284,7 +284,7 @@ pub enum State {
 
 impl CheckFacts {
     fn of(check: Check) -> Self {
-        let Check { kind: _, place, negated, strength, message, written, criterion } = check;
+        let Check { kind: _, place, called_at: _, negated, strength, message, written, criterion } = check;
         CheckFacts { place, negated, strength, message, written, criterion }
     }
 

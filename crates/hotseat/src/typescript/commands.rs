@@ -75,17 +75,31 @@ impl Command<'_> {
         self.given[key].as_str().unwrap_or_default().to_string()
     }
 
-    /// Where in the file it was asked for.
+    /// Where it was asked for.
     fn place(self, session: &Session<'_>) -> Place {
+        self.places().next().unwrap_or_else(|| session.case().place.clone())
+    }
+
+    /// Where the file of tests calls what has asked for it, if that is in another file.
+    fn called_at(self, session: &Session<'_>) -> Option<Place> {
+        let in_test = self.places().position(|place| place.file() == session.case().place.file())?;
+        self.places().nth(in_test).filter(|_| in_test > 0)
+    }
+
+    /// The calls that led there, the innermost first.
+    fn places(self) -> impl Iterator<Item = Place> {
         let stack = self.given["at"].as_str().unwrap_or_default();
-        let frames = self.file.scripts.frames(stack);
-        frames.into_iter().next().map_or_else(|| session.case().place.clone(), |frame| frame.place)
+        self.file.scripts.frames(stack).into_iter().map(|frame| frame.place)
     }
 
     /// The failure of a test that asks for what makes no sense. It stays one, whoever catches what is thrown.
     fn mistaken(self, words: &str, session: &Session<'_>) -> Failure {
         let place = self.place(session);
-        let shown = Diagnostic::new(words).at(place.clone()).render(false, 100);
+        let mut shown = Diagnostic::new(words).at(place.clone());
+        if let Some(called_at) = self.called_at(session) {
+            shown = shown.also(called_at, "called here");
+        }
+        let shown = shown.render(false, 100);
         Failure::new(FailureKind::ScriptError, format!("{words} ({place})")).with_detail(shown)
     }
 
@@ -137,12 +151,16 @@ impl Command<'_> {
 
     /// Has everything decided that is asserted at once.
     async fn decide(self, session: &mut Session<'_>) -> Reply {
-        let place = self.place(session);
+        let (place, called_at) = (self.place(session), self.called_at(session));
         let mut checks = Vec::new();
         for asserted in self.given["asserted"].as_array().into_iter().flatten() {
             match self.asserted(asserted, &place) {
                 Ok(found) if found.is_empty() => return Reply::Wrong("this asserts nothing".to_string()),
-                Ok(found) => checks.extend(found),
+                Ok(found) => {
+                    checks.extend(
+                        found.into_iter().map(|check| Check { called_at: called_at.clone(), ..check }),
+                    );
+                }
                 Err(words) => return Reply::Wrong(words),
             }
         }
