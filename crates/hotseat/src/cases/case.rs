@@ -26,7 +26,8 @@ use super::topics::{Following, Topics, graph, topics};
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
 use crate::session::{
-    Body, ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Role, Signs, media, merged,
+    Body, ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Redactor, Role, Signs, media,
+    merged,
 };
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
