@@ -29,6 +29,10 @@ describe("group", { tags: ["a"] }, () => {
     expect(agent).toCallTool("book_room", { room: /blue/i, capacity: gte(10), time: (value: string) => value > "a", n: between(1, 2) }, { times: 1 });
     expect(agent).not.toCallTool(["a", "b"], { a: gt(1), b: lt(2), c: lte(3), d: oneOf("x", "y"), e: anything() });
     evaluate(agent).toSatisfy("friendly", friendly, (turn: Turn) => turn.agentResponse.length < 300, ["short", (turn) => turn.number > 0]);
+    // @ts-expect-error nothing is asserted of an argument that is undefined
+    expect(agent).toCallTool("book_room", { room: undefined });
+    const people: number = scenario!.get("verification.people");
+    expect(people).toBeGreaterThan(1);
     expect(agent).toMatch(/a/, /b/);
     expect(agent).toBeGroundedIn(["venues"], { fromTools: ["search"] });
     expect(agent).not.toClaim("prices", "venues");

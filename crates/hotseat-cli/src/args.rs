@@ -67,6 +67,9 @@ pub struct SelectArgs {
     /// Only cases whose id or name fits this regular expression.
     #[arg(long, value_name = "REGEX")]
     pub run: Option<String>,
+    /// Refuse files in which tests are marked `only`: for CI, where the others would be missed.
+    #[arg(long)]
+    pub forbid_only: bool,
 }
 
 /// Exit codes: 0 nothing failed, 1 some case failed, 2 usage, configuration or case file, 3 the run could not be

@@ -130,7 +130,8 @@ pub fn read(
         }
     };
     let is_few = few.among.is_some();
-    let plan = match Plan::load(suites, Selection { run, among: few.among, shard: few.shard }, project) {
+    let selection = Selection { run, among: few.among, shard: few.shard, forbid_only: args.forbid_only };
+    let plan = match Plan::load(suites, selection, project) {
         Ok(plan) if mistakes.is_empty() => plan,
         Ok(_) => {
             world.complain(mistakes);

@@ -178,7 +178,7 @@ fn what_a_file_declares_wrongly_is_told_before_anybody_is_contacted() {
         ("criterion('not a name', 'x');", "is a word like"),
         ("criterion('x', { match: () => 1, matchMessages: () => 1 });", "one of them decides"),
         ("scenarioSet('s', 'missing.json', () => {});", "missing.json"),
-        ("scenarioSet('s', [{ name: 'x' }], () => {});", "index 0 has no `goal`"),
+        ("scenarioSet('s', [{ name: 'x' }], () => {});", "missing required fields: goal"),
         ("const x = 1;", "no tests in a_test.ts"),
         ("it('a', () => {}", "Expected"),
         ("import { x } from './nowhere'; it('a', () => {});", "nowhere"),
@@ -640,40 +640,6 @@ export function TestThrows(t) { t.assert.True(false); null.x; }
 }
 
 #[test]
-fn scenarios_become_tests() {
-    let scenarios = json!([
-        {"id": "a", "name": "workshop", "goal": "find a room", "verification": {"people": 10}},
-        {"name": "party", "goal": "find a hall", "extra": [1]},
-    ]);
-    let script = "describe('rooms', () => {
-      scenarioSet('venues', 'scenarios/venues.json', (s) => {
-        it(`handles ${s.name}`, ({ scenario }) => { user.says(s.goal); expect(scenario).toBe(s); expect(() => { s.name = 'x'; }).toThrow(); });
-      });
-      scenarioSet('inline', [{ name: 'one', goal: 'g' }], (s) => { it(`has ${s.name}`, () => { expect(s.missing).toBeUndefined(); }); });
-    });";
-    let agent = booking();
-    let project = project(&agent, script).file("scenarios/venues.json", &scenarios.to_string());
-    let tested = project.test(&["a_test.ts", "--parallel", "1"]);
-    tested.all_passed();
-    assert_eq!(heard(&agent), ["find a room", "find a hall"]);
-    assert_eq!(tested.case("rooms > handles workshop")["metadata"]["scenario"]["id"], "a");
-    for (scenarios, words) in [
-        ("{", "is not JSON"),
-        ("{}", "no list of scenarios in scenarios/venues.json"),
-        ("[{\"name\": \"x\", \"goal\": \"y\"}, 5]", "index 1 in scenarios/venues.json is no object"),
-        (
-            "[{\"id\": \"a\", \"name\": \"x\", \"goal\": \"y\"}, {\"id\": \"a\", \"name\": \"z\", \"goal\": \"y\"}]",
-            "have the id `a`",
-        ),
-    ] {
-        let output = self::project(&booking(), script)
-            .file("scenarios/venues.json", scenarios)
-            .hotseat(&["test", "a_test.ts"]);
-        assert!(output.code == 2 && output.stderr.contains(words), "{words}: {output}");
-    }
-}
-
-#[test]
 fn what_the_project_asserts_holds_for_tests_too() {
     let agent = booking();
     let text = format!(
@@ -870,6 +836,8 @@ fn the_three_examples_of_the_document_run_against_the_booking_agent() {
     tested.all_passed();
     let results = tested.report["results"].as_array().unwrap();
     assert!(results.len() >= 4, "{}", tested.output);
+    let measured = tested.report["results"].to_string();
+    assert!(!measured.contains("nobody says what"), "{measured}");
     let simulated = tested.case("Event Booking Agent > handles standard venue search");
     assert_eq!(simulated["turns"].as_array().unwrap().last().unwrap()["input_source"], "simulated");
     // A booking that is asserted and not made fails.
@@ -925,7 +893,56 @@ fn criteria_are_judged_by_the_judge_of_the_project() {
         format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); expect(agent).toSatisfy('it is polite'); }});");
     let project =
         Project::with(&text.replace("http://127.0.0.1:9/", &agent.url())).file("a_test.ts", &script);
-    assert_eq!(project.test(&["a_test.ts"]).failure("a")["kind"], "judge_error");
+    assert_eq!(project.test(&["a_test.ts"]).failure("a")["kind"], "test_error");
+}
+
+#[test]
+fn a_judge_is_asked_for_what_a_matcher_says() {
+    let script = "
+      it('is grounded', () => { user.says('hi'); expect(agent).toBeGroundedIn(['venues'], { fromTools: ['check_availability'] }); });
+      it('is not', () => { user.says('hi'); expect(agent).toBeGroundedIn('venues'); });
+      it('asks', () => { user.says('hi'); expect(agent).toHaveIntent('gather', { describedAs: 'asks what is needed' }); });
+      it('does not ask', () => { user.says('hi'); expect(agent).toHaveIntent('gather', { describedAs: 'books' }); });
+      it('does ask', () => { user.says('hi'); expect(agent).not.toHaveIntent('gather', { describedAs: 'asks what is needed' }); });
+    ";
+    let judge = r#"
+name: judge
+use: always
+rules:
+  - when: { user: "(?s)Only results of these tools count.check_availability.*venues|(?s)venues.*Only results of these tools count.check_availability" }
+    reply: { json: { reasoning: it is, claims_found: [], violations: [], grounded: true } }
+  - when: { user: venues }
+    reply: { json: { reasoning: it is not, claims_found: [{ type: venues, claim: a room, grounded: false, source: "" }], violations: [a room], grounded: false } }
+  - when: { user: asks what is needed }
+    reply: { json: { reasoning: it does, observed_intent: to ask, matches: true } }
+  - reply: { json: { reasoning: it does not, observed_intent: to book, matches: false } }
+"#;
+    let tested = helped(judge, USER, script).test(&["a_test.ts"]);
+    let came =
+        ["asks passed", "does ask failed", "does not ask failed", "is grounded passed", "is not failed"];
+    assert_eq!(statuses(&tested), came, "{}", tested.output);
+    for name in ["does ask", "does not ask", "is not"] {
+        assert_eq!(tested.failure(name)["kind"], "assertion", "{name}");
+    }
+}
+
+#[test]
+fn a_failure_in_a_helper_names_the_line_of_the_test() {
+    let script = "import { isPolite } from './helpers';
+      it('a', () => { user.says('hi');
+        isPolite();
+      });
+      it('b', () => { user.says('hi'); isPolite(undefined, true); });";
+    let helpers = "import { agent, expect } from 'hotseat';
+export function isPolite(words = 'please', wrong = false) {
+  if (wrong) expect(agent).toContain();
+  expect(agent).toContain(words);
+}";
+    let tested = project(&booking(), script).file("helpers.ts", helpers).test(&["a_test.ts"]);
+    let detail = tested.failure("a")["detail"].as_str().unwrap();
+    assert!(detail.starts_with("helpers.ts:4:17 (called at a_test.ts:4:9): "), "{detail}");
+    let detail = tested.failure("b")["detail"].as_str().unwrap();
+    assert!(detail.contains("helpers.ts:3:28") && detail.contains("a_test.ts:6:"), "{detail}");
 }
 
 #[test]

@@ -320,6 +320,59 @@ fn a_test_that_stops_itself_has_not_passed() {
 }
 
 #[test]
+fn nothing_is_asserted_of_a_conversation_that_was_not_held() {
+    let all = [
+        "expect(conversation).not.toCallTool('x')",
+        "expect(conversation).not.toCallTool('x', { room: /y/ })",
+        "expect(conversation).not.toMatch(/x/)",
+        "expect(conversation).not.toContain('x')",
+        "expect(conversation).not.toSatisfy((conversation) => conversation.isEmpty === false)",
+        "expect(conversation).toHold({ type: 'not_contains', value: 'x' })",
+        "expect(agent).not.toCallTool('x')",
+    ];
+    let tests = all.iter().enumerate();
+    let tests = tests.map(|(number, code)| format!("it('{number}', () => {{ {code}; }});"));
+    let tested = came_to(&tests.collect::<Vec<_>>().join("\n"));
+    for (number, code) in all.iter().enumerate() {
+        let failure = tested.failure(&number.to_string());
+        assert_eq!(failure["fault"], "test", "{code}: {failure:#}");
+        assert!(failure["message"].as_str().unwrap().contains("nothing was said yet"), "{code}: {failure:#}");
+    }
+    came_to("it('a', () => { expect(conversation.isEmpty).toBe(true); expect(1).not.toBe(2); });")
+        .all_passed();
+}
+
+#[test]
+fn every_criterion_of_a_list_is_judged() {
+    let script = "
+      criterion('good', 'is it good');
+      criterion('bad', 'is it bad');
+      criterion('worse', { match: () => false });
+      it('a', () => { user.says('fine'); expect(agent).toSatisfy('bad', 'worse', 'good'); });
+      it('b', () => { user.says('fine'); expect(agent).toHold([{ type: 'contains', value: 'x1' }, { type: 'contains', value: 'x2' }, { type: 'contains', value: 'fine' }]); });
+    ";
+    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    for name in ["a", "b"] {
+        let checks = tested.case(name)["turns"][0]["assertions"].as_array().unwrap();
+        let passed: Vec<bool> = checks.iter().map(|check| check["passed"] == true).collect();
+        assert_eq!(passed, [false, false, true], "{checks:#?}");
+        let message = tested.failure(name)["message"].as_str().unwrap();
+        assert!(message.starts_with("2 checks do not hold"), "{message}");
+    }
+}
+
+#[test]
+fn a_judge_that_nobody_names_is_a_mistake_of_the_test() {
+    let tested = came_to(
+        "it('a', () => { user.says('hi'); evaluate(agent).toSatisfy('it is polite'); user.says('never'); });",
+    );
+    assert_eq!(tested.output.code, 1, "{}", tested.output);
+    let failure = tested.failure("a");
+    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("test_error"), &json!("test")), "{failure:#}");
+    assert_eq!(tested.case("a")["turns"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn functions_that_judge_only_judge() {
     let script = "
       const graph = { start: { next: null, triggers: [{ onUserMatch: /x/ }] } };

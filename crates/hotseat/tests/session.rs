@@ -8,7 +8,7 @@ use std::time::Duration;
 use hotseat::adapters::Pending;
 use hotseat::adapters::ag_ui::{self, Envelope, Strictness, Target};
 use hotseat::adapters::http::Http;
-use hotseat::cases::{self, Case, Decoding, Inherited, Topics, Turn, satisfies};
+use hotseat::cases::{self, Case, Decoding, Following, Inherited, Topics, Turn, satisfies};
 use hotseat::checks::{Check, CheckKind, Compared, Contains, Judging, MaxDuration, Reference, Strength};
 use hotseat::document::{Diagnostics, Node, Source, View, yaml};
 use hotseat::model::Live;
@@ -304,7 +304,7 @@ fn topics(graph: serde_json::Value) -> Arc<Topics> {
     let mut mistakes = Diagnostics::new();
     let read = cases::graph(View::new(&node, &source), &[], &mut mistakes);
     assert!(mistakes.is_empty(), "{mistakes:?}");
-    Arc::new(Topics { asks_judge: false, ..read.unwrap() })
+    Arc::new(Topics { following: Following { asks_judge: false, ..Following::default() }, ..read.unwrap() })
 }
 
 fn booking(assertion: serde_json::Value) -> Arc<Topics> {
@@ -322,7 +322,10 @@ fn a_graph_that_is_declared_later_holds_for_the_turns_before() {
             says(session, "book it").await.unwrap();
             assert_eq!(session.conversation().current_topic, None);
             let topics = booking(json!({"type": "contains", "value": "service"}));
-            let topics = Arc::new(Topics { always_decided: true, ..(*topics).clone() });
+            let topics = Arc::new(Topics {
+                following: Following { always_decided: true, ..topics.following },
+                ..(*topics).clone()
+            });
             session.declare_topics(topics).await.unwrap();
             assert_eq!(session.conversation().current_topic.as_deref(), Some("booking"));
             // What the topic asserts that was left is decided at once.
@@ -352,7 +355,10 @@ fn what_a_topic_asserts_of_turns_before_it_was_declared_can_end_the_case() {
             says(session, "hello").await.unwrap();
             says(session, "book it").await.unwrap();
             let topics = booking(json!({"type": "contains", "value": "no such words"}));
-            let topics = Arc::new(Topics { always_decided: true, ..(*topics).clone() });
+            let topics = Arc::new(Topics {
+                following: Following { always_decided: true, ..topics.following },
+                ..(*topics).clone()
+            });
             session.declare_topics(topics).await.unwrap_err();
             says(session, "thanks").await.unwrap_err();
             Ok(())
@@ -446,5 +452,5 @@ fn a_program_has_criteria_judged_as_cases_have() {
         LONG,
         Partners::default(),
     );
-    failed(&alone, FailureKind::JudgeError, "there is no judge to ask");
+    failed(&alone, FailureKind::TestError, "there is no judge to ask");
 }

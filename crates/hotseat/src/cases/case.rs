@@ -22,11 +22,12 @@ use super::script::{client_tools, interrupt_answers};
 use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared::Shared;
 use super::suite::{Decoding, With};
-use super::topics::{Topics, graph, topics};
+use super::topics::{Following, Topics, graph, topics};
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
 use crate::session::{
-    Body, ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Role, Signs, media, merged,
+    Body, ClientTool, Identity, InterruptAnswer, Message, OnMissingInput, Part, Redactor, Role, Signs, media,
+    merged,
 };
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check};
 
@@ -43,6 +44,8 @@ pub struct Case {
     pub place: Place,
     /// Why it is left out of runs, if it is.
     pub skip: Option<String>,
+    /// Whether it is marked so that the other tests of its file are left out.
+    pub only: bool,
     /// How long all turns together may take.
     pub timeout: Option<Duration>,
     /// How often it is tried again when it fails, if it says so.
@@ -73,6 +76,8 @@ pub struct Case {
     pub simulator: Option<Simulator>,
     /// The topics of its conversation, where they are followed.
     pub topics: Option<Arc<Topics>>,
+    /// How topics are followed, also those that a program declares.
+    pub following: Following,
     /// The scenario that it is held with, where there is one.
     pub scenario: Option<Arc<Scenario>>,
     /// The person who is asked, if one is.
@@ -226,6 +231,12 @@ impl Case {
         &self.document.shared
     }
 
+    /// What it asserts and measures of the whole conversation itself, and has not from above: it stands in its file.
+    pub fn own_checks(&self) -> impl Iterator<Item = &Check> {
+        let is_own = |check: &&Check| check.place.file() == self.place.file();
+        self.checks.iter().chain(&self.final_checks).filter(is_own)
+    }
+
     /// What its simulated user is told, where it goes on until there is nothing more to say.
     pub fn brief(&self) -> Option<&Arc<Brief>> {
         self.simulator.as_ref().and_then(|simulator| simulator.brief.as_ref())
@@ -338,7 +349,10 @@ impl Case {
         }
         let case = decode(&self.document, &self.document.node(), variables)?;
         Ok(Arc::new(match &self.body {
-            Some(body) => case.driven_by(body.clone(), self.place.clone()),
+            Some(body) => {
+                let (id, scenario) = (self.id.clone(), self.scenario.clone());
+                Case { id, scenario, ..case.driven_by(body.clone(), self.place.clone()) }
+            }
             None => case,
         }))
     }
@@ -347,7 +361,21 @@ impl Case {
     #[must_use]
     pub fn driven_by(self, body: Arc<dyn Body>, place: Place) -> Case {
         let unwritten = Turn { place: place.clone(), ..self.unwritten };
-        Case { body: Some(body), place, unwritten, ..self }
+        let written = self.document.source.clone();
+        let mut case = Case { body: Some(body), place, unwritten, ..self };
+        let at = case.place.clone();
+        // The document of a program is nobody's: what it says stands where the body does.
+        for check in case.every_check_mut().filter(|check| Arc::ptr_eq(&check.place.source, &written)) {
+            check.place = at.clone();
+        }
+        case
+    }
+
+    /// The case of a program, held with a scenario that the program has declared.
+    #[must_use]
+    pub fn held_with(self, scenario: Scenario, redactor: &Redactor) -> Case {
+        let id = format!("{}@{}", self.id, redactor.text(&scenario.id));
+        Case { id, scenario: Some(Arc::new(scenario).shown(redactor)), ..self }
     }
 
     /// The case with the files that are attached read; from the first of these folders that has them.
@@ -503,6 +531,7 @@ fn read(
             (Some(true), None) => Some("`skip: true`".to_string()),
             (Some(false) | None, None) => None,
         },
+        only: false,
         timeout: timeout(map, mistakes),
         retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
         reliability: reliability(map, mistakes),
@@ -529,6 +558,7 @@ fn read(
         is_dynamic: simulator.is_some() && map.has("checkpoints"),
         simulator,
         topics,
+        following: Following::read(map),
         scenario: document.scenario.as_ref().map(|scenario| scenario.shown(variables.redactor)),
         interactive,
         max_turns,
@@ -587,11 +617,7 @@ fn followed(document: &Document, map: &Map<'_>, mistakes: &mut Diagnostics) -> O
         return None;
     };
     let topics = graph(view, &known, mistakes)?;
-    Some(Arc::new(Topics {
-        asks_judge: map.text("classify_topics") != Some("triggers"),
-        always_decided: map.text("decide_topics") == Some("always"),
-        ..topics
-    }))
+    Some(Arc::new(Topics { following: Following::read(map), ..topics }))
 }
 
 /// The simulated user that goes on until there is nothing more to say.

@@ -8,10 +8,13 @@ use super::block::Block;
 use super::brief::Brief;
 use super::case::{Turn, turn};
 use super::shape::{OWN_ASSERT_KIND, TURN};
-use super::topic_shape::{SHARED, SIMULATE, USER};
-use super::topics::{Topic, Topics, graph, topics};
+use super::topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
+use super::topics::{Following, Topic, Topics, graph, topics};
 use crate::checks::Check;
 use hotseat_document::{Diagnostics, Kind, Map, Place, Source, View, check, json};
+
+static TOPIC_OF_GRAPH: Kind = Kind::Shape(&GRAPH_TOPIC);
+static TOPICS: Kind = Kind::Map(&TOPIC_OF_GRAPH);
 
 /// How the text is called that something of a program comes as.
 const SAID: &str = "the test";
@@ -69,13 +72,37 @@ fn read_in<T>(
 ///
 /// # Errors
 /// What is wrong with them, in words.
-pub fn topics_in(value: &Value, above: &[Arc<Topic>], place: Place) -> Result<Topics, String> {
+pub fn topics_in(
+    value: &Value,
+    above: &[Arc<Topic>],
+    following: Following,
+    place: Place,
+) -> Result<Topics, String> {
     read_in(value, &Kind::Shape(&SHARED), |view, mistakes| {
         let map = Map::of(view.node, view.source, &SHARED)?;
         let known = topics(map.get("topics"), above, mistakes);
         let mut topics = graph(map.get("graph")?, &known, mistakes)?;
         move_to(&place, topics.asserted_mut());
-        Some(Topics { place, ..topics })
+        Some(Topics { place, following, ..topics })
+    })
+}
+
+/// Looks whether something is a topic, as a graph may have it that a program declares.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn topic_is_sound(name: &str, said: &Value) -> Result<(), String> {
+    let named = serde_json::json!({ name: said });
+    read_in(&named, &TOPICS, |view, mistakes| Some(topics(Some(view), &[], mistakes)).map(drop))
+}
+
+/// Looks whether something says who simulated users are.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn user_is_sound(said: &Value) -> Result<(), String> {
+    read_in(said, &Kind::Shape(&USER), |view, mistakes| {
+        Some(Brief::read_shared(Some(view), &Brief::default(), mistakes)).map(drop)
     })
 }
 

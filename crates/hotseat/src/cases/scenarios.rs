@@ -221,7 +221,11 @@ fn scenario(view: View<'_>, set: &str, at: &str, mistakes: &mut Diagnostics) -> 
         ("id", is_text, "a text"),
         ("name", is_text, "a text"),
         ("goal", is_text, "a text"),
-        ("personality", is_text, "a text"),
+        (
+            "personality",
+            |view| view.is_null() || view.text().is_some_and(|text| !text.trim().is_empty()),
+            "a text",
+        ),
         ("context", |view| view.list().is_some(), "a list"),
         ("verification", |view| view.entries().is_some(), "a mapping"),
     ];

@@ -62,6 +62,30 @@ impl Trigger {
     }
 }
 
+/// How the topics of a case are followed, whoever declares their graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Following {
+    /// Whether a judge is asked where no trigger decides; otherwise the conversation stays in its topic.
+    pub asks_judge: bool,
+    /// Whether what is asserted of topics is decided in scripted conversations too.
+    pub always_decided: bool,
+}
+
+impl Following {
+    pub(super) fn read(map: &Map<'_>) -> Following {
+        Following {
+            asks_judge: map.text("classify_topics") != Some("triggers"),
+            always_decided: map.text("decide_topics") == Some("always"),
+        }
+    }
+}
+
+impl Default for Following {
+    fn default() -> Self {
+        Following { asks_judge: true, always_decided: false }
+    }
+}
+
 /// The topics of a conversation, and which may follow which.
 #[derive(Debug, Clone)]
 pub struct Topics {
@@ -69,10 +93,8 @@ pub struct Topics {
     pub graph: Arc<TopicGraph>,
     /// The topics, in the order of the graph.
     pub topics: Vec<Arc<Topic>>,
-    /// Whether a judge is asked where no trigger decides; otherwise the conversation stays in its topic.
-    pub asks_judge: bool,
-    /// Whether what is asserted of topics is decided in scripted conversations too.
-    pub always_decided: bool,
+    /// How they are followed.
+    pub following: Following,
     /// Where the graph is written.
     pub place: Place,
 }
@@ -99,7 +121,7 @@ impl Topics {
 
     /// Whether what they assert is decided in a case, as far as that is known before it is held.
     fn is_decided(&self, case: &Case) -> bool {
-        self.always_decided || case.simulator.is_some() || case.body.is_some()
+        self.following.always_decided || case.simulator.is_some() || case.body.is_some()
     }
 
     /// Whether they assert something that is not decided in a case.
@@ -117,7 +139,7 @@ impl Topics {
     /// Whether a judge may have to say to which topic a turn belongs.
     pub fn may_ask_judge(&self) -> bool {
         let has_choice = |place: usize| self.graph.precedence(place).choice().is_some();
-        self.asks_judge && (0..self.graph.len()).any(has_choice)
+        self.following.asks_judge && (0..self.graph.len()).any(has_choice)
     }
 
     /// What is wrong with checks that name topics that the graph does not have.
@@ -316,11 +338,5 @@ pub fn graph(view: View<'_>, known: &[Arc<Topic>], mistakes: &mut Diagnostics) -
             }
         }
     }
-    Some(Topics {
-        graph: Arc::new(graph),
-        topics,
-        asks_judge: true,
-        always_decided: false,
-        place: view.place(),
-    })
+    Some(Topics { graph: Arc::new(graph), topics, following: Following::default(), place: view.place() })
 }

@@ -84,6 +84,8 @@ pub struct Check {
     pub kind: CheckKind,
     /// Where it was written.
     pub place: Place,
+    /// Where a test calls what has asserted it, if that is somewhere else.
+    pub called_at: Option<Place>,
     /// Whether it must not hold. What cannot be judged holds neither way.
     pub negated: bool,
     /// Whether it decides, or is only measured.
@@ -241,6 +243,7 @@ impl Check {
         Check {
             kind,
             place,
+            called_at: None,
             negated: false,
             strength: Strength::Hard,
             message: None,

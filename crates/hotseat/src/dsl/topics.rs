@@ -11,7 +11,7 @@ use super::orders::checks;
 use super::place::At;
 use super::tree::Example;
 use super::views::Turn;
-use crate::cases::{Topic as Declared, Topics, Trigger as Fires};
+use crate::cases::{Following, Topic as Declared, Topics, Trigger as Fires};
 use crate::checks::{Check, CheckKind, Native, Pattern, Strength};
 
 /// A topic as it is declared; see [`Group::topic`](super::Group::topic). What is asserted of it is decided when a conversation
@@ -327,8 +327,7 @@ impl Graph {
             true => Ok(Topics {
                 graph: Arc::new(graph),
                 topics,
-                asks_judge: true,
-                always_decided: false,
+                following: Following::default(),
                 place: at.place(),
             }),
         }

@@ -29,6 +29,8 @@ pub struct Selection {
     pub among: Option<BTreeSet<(String, String)>>,
     /// Of all these only the ones of one part.
     pub shard: Option<Shard>,
+    /// Whether no test may be marked so that the others of its file are left out.
+    pub forbid_only: bool,
 }
 
 /// A case that is selected, and the suite it comes from.
@@ -151,6 +153,16 @@ impl Plan {
             for case in cases_of(&suite, agent, project, Suite::cases) {
                 match case {
                     Ok(case) => {
+                        if case.only && plan.selection.forbid_only {
+                            let message = format!(
+                                "`{}` is marked `only`: other tests of its file are left out",
+                                case.name
+                            );
+                            let wrong = Diagnostic::new(message).at(case.place.clone());
+                            mistakes.push(
+                                wrong.help("take `only` out here, or around it, before this is checked in"),
+                            );
+                        }
                         let fits = plan.selection.fits(&name, &case);
                         if fits {
                             digest.add(&name, &case);

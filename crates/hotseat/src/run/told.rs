@@ -230,7 +230,12 @@ impl CaseFacts {
     /// A name by which it is found again in other runs, wherever it stands.
     pub fn stable_id(&self) -> String {
         match &self.scenario {
-            Some(scenario) => stable_id(&format!("{}@{}", self.name, scenario.id)),
+            Some(scenario) => {
+                // What has an id of its own stays the same when it gets another name.
+                let has_id = scenario.id != scenario.fingerprint;
+                let name = if has_id { without(&self.name, &scenario.name) } else { self.name.clone() };
+                stable_id(&format!("{name}@{}", scenario.id))
+            }
             None => stable_id(&self.name),
         }
     }
@@ -250,6 +255,20 @@ impl CaseFacts {
         }
         node.to_json()
     }
+}
+
+/// A text without this part, where the part is no piece of a longer word.
+fn without(text: &str, part: &str) -> String {
+    let is_edge = |beside: Option<char>| beside.is_none_or(|beside| !beside.is_alphanumeric());
+    let found = text.match_indices(part).filter(|(at, _)| {
+        is_edge(text[..*at].chars().next_back()) && is_edge(text[at + part.len()..].chars().next())
+    });
+    let (mut rest, mut from) = (String::new(), 0);
+    for (at, _) in found {
+        rest.push_str(&text[from..at]);
+        from = at + part.len();
+    }
+    rest + &text[from..]
 }
 
 impl Written {
@@ -299,7 +318,7 @@ pub enum State {
 
 impl CheckFacts {
     fn of(check: Check) -> Self {
-        let Check { kind: _, place, negated, strength, message, written, criterion } = check;
+        let Check { kind: _, place, called_at: _, negated, strength, message, written, criterion } = check;
         CheckFacts { place, negated, strength, message, written, criterion }
     }
 

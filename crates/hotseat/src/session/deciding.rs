@@ -232,6 +232,14 @@ impl Looked {
     }
 }
 
+/// Where a check stands, and where the test calls what has asserted it.
+fn shown_place(check: &Check) -> String {
+    match &check.called_at {
+        Some(called_at) => format!("{} (called at {called_at})", check.place),
+        None => check.place.to_string(),
+    }
+}
+
 /// The failure of an attempt in which checks do not hold, or could not be decided; none when all hold.
 pub(super) fn failure_of(checks: &[Checked]) -> Option<Failure> {
     let failed: Vec<&Checked> = checks.iter().filter(|checked| checked.fails()).collect();
@@ -240,8 +248,9 @@ pub(super) fn failure_of(checks: &[Checked]) -> Option<Failure> {
     if let Some(words) = &first.error
         && failed.iter().all(|checked| checked.error.is_some())
     {
-        let detail =
-            failed.iter().map(|checked| format!("{}: {}", checked.check.place, checked.verdict.expected));
+        let detail = failed
+            .iter()
+            .map(|checked| format!("{}: {}", shown_place(&checked.check), checked.verdict.expected));
         let detail = detail.collect::<Vec<_>>().join("\n");
         let failure = failure(asked_kind(&first.check), words);
         // What the engine shows of a script stands before where it was asked.
@@ -258,7 +267,9 @@ pub(super) fn failure_of(checks: &[Checked]) -> Option<Failure> {
     let detail = failed.iter().map(|checked| {
         format!(
             "{}: expected {}; found {}",
-            checked.check.place, checked.verdict.expected, checked.verdict.actual
+            shown_place(&checked.check),
+            checked.verdict.expected,
+            checked.verdict.actual
         )
     });
     Some(Failure::new(FailureKind::Assertion, message).with_detail(detail.collect::<Vec<_>>().join("\n")))

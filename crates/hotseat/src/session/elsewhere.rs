@@ -31,7 +31,9 @@ impl Session<'_> {
     ) -> Result<Result<Judgement, String>, Ended> {
         self.goes_on()?;
         let begun = Instant::now();
-        self.find_judge(&check);
+        if let Some(judged) = check.judged() {
+            self.find_judge_as(&judged.judging, &check.place);
+        }
         let (outcome, by) = self.ask_about(&check, said).await;
         self.paused += begun.elapsed();
         let checked = match &outcome {
@@ -55,7 +57,9 @@ impl Session<'_> {
                 }
             }
         };
-        self.record(checked)?;
+        let first = self.checks.len();
+        self.checks.push(checked);
+        self.unless_failed(first)?;
         Ok(outcome)
     }
 

@@ -20,7 +20,7 @@ impl Session<'_> {
                 Ok(()) if check.is_about_time() && !self.counterpart.keeps_time() => {
                     mistakes.push(without_times(&check.place));
                 }
-                Ok(()) => self.find_judge(check),
+                Ok(()) => mistakes.extend(self.find_judge(check).err()),
             }
         }
         mistakes
@@ -39,14 +39,18 @@ impl Session<'_> {
         if mistakes.is_empty() { Ok(()) } else { Err(self.fail(mistaken(mistakes))) }
     }
 
-    /// Finds the judge of a check. Whoever is not there is missed when it is to be asked.
-    pub(super) fn find_judge(&mut self, check: &Check) {
-        if let Some(judged) = check.judged() {
-            self.find_judge_as(&judged.judging, &check.place);
-        }
+    /// Finds the judge of a check.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn find_judge(&mut self, check: &Check) -> Result<(), Diagnostic> {
+        let Some(judged) = check.judged() else { return Ok(()) };
+        self.find_judge_as(&judged.judging, &check.place);
+        let found = self.deciding.partners.judge(&judged.judging);
+        found.map(drop).map_err(|words| Diagnostic::new(words).at(check.place.clone()))
     }
 
-    /// Finds a judge that is referred to in this way, at this place.
+    /// Finds a judge that is referred to in this way, at this place. Whoever is not there is missed when it is to be asked.
     pub(super) fn find_judge_as(&mut self, judging: &Judging, place: &Place) {
         let partners = &mut self.deciding.partners;
         let whom = judging.whom();

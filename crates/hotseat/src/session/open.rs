@@ -15,7 +15,7 @@ use super::turn::{Given, GivenUp, judge_end, say};
 use super::{Checked, Held, Judges, Partners, Recorder, Timeouts, TurnScript, media};
 use crate::adapters::{AgentSession, Carries, Limits, TurnError};
 use crate::cases::{Case, Topics, Turn, Vocabulary};
-use crate::checks::Check;
+use crate::checks::{Check, CheckKind};
 use crate::scripts::Powers;
 use hotseat_document::Diagnostic;
 
@@ -232,6 +232,10 @@ impl<'a> Session<'a> {
     /// When the case has ended, or ends with this turn.
     pub async fn say(&mut self, turn: Turn) -> Result<(), Ended> {
         self.goes_on()?;
+        if let Some(most) = self.case.max_turns.filter(|most| self.turns().len() >= *most) {
+            let message = format!("max turns ({most}) reached: the user goes on all the same");
+            return Err(self.fail(Failure::new(FailureKind::MaxTurns, message)));
+        }
         let mut turn = turn;
         let mut mistakes = self.fill_in(turn.checks.iter_mut());
         mistakes.extend(self.unknown_topics(turn.checks.iter()));
@@ -245,49 +249,68 @@ impl<'a> Session<'a> {
     /// # Errors
     /// When the case has ended, or the check is hard and does not hold.
     pub async fn decide(&mut self, check: Check, subject: Subject) -> Result<&Checked, Ended> {
-        self.goes_on()?;
-        let mut check = check;
-        let mut mistakes = self.fill_in(std::iter::once(&mut check));
-        mistakes.extend(self.unknown_topics(std::iter::once(&check)));
-        if let Some(wrong) = mistakes.first() {
-            self.checks.push(Checked::undecided(check, wrong.message()));
-            return Err(self.fail(mistaken(mistakes)));
-        }
-        let looked = match (subject, self.turns().len()) {
-            (Subject::Conversation, _) => Looked::Whole { is_final: false },
-            (Subject::LastTurn, 0) => return self.without_turn(check),
-            (Subject::LastTurn, n) => Looked::Turn(n - 1),
-        };
-        let begun = Instant::now();
-        let checked = match check.not_compared().map(str::to_string) {
-            Some(words) => Checked::undecided(check, &words),
-            None => self.deciding.decide_one(&check, looked, &mut self.recorder).await,
-        };
-        self.paused += begun.elapsed();
-        self.record(checked)
+        self.decide_all(vec![check], subject).await.map(|decided| &decided[0])
     }
 
-    /// Records a check of a turn where nothing was said yet. A hard one ends the case, for the test is wrong.
-    fn without_turn(&mut self, check: Check) -> Result<&Checked, Ended> {
+    /// Has checks decided that are asserted at once: whatever one of them comes to, so are the others.
+    ///
+    /// # Errors
+    /// When the case has ended, or some of the checks are hard and do not hold.
+    pub async fn decide_all(
+        &mut self,
+        mut checks: Vec<Check>,
+        subject: Subject,
+    ) -> Result<&[Checked], Ended> {
+        self.goes_on()?;
+        let first = self.checks.len();
+        let mut mistakes = self.fill_in(checks.iter_mut());
+        mistakes.extend(self.unknown_topics(checks.iter()));
+        if let Some(wrong) = mistakes.first() {
+            let undecided = checks.into_iter().map(|check| Checked::undecided(check, wrong.message()));
+            self.checks.extend(undecided);
+            return Err(self.fail(mistaken(mistakes)));
+        }
+        for check in checks {
+            let looked = match (subject, self.turns().len()) {
+                // Values are compared whether anything was said or not.
+                (Subject::Conversation, 0) if matches!(check.kind, CheckKind::Compared(_)) => {
+                    Looked::Whole { is_final: false }
+                }
+                (_, 0) => {
+                    self.without_turn(check)?;
+                    continue;
+                }
+                (Subject::Conversation, _) => Looked::Whole { is_final: false },
+                (Subject::LastTurn, n) => Looked::Turn(n - 1),
+            };
+            let begun = Instant::now();
+            let checked = match check.not_compared().map(str::to_string) {
+                Some(words) => Checked::undecided(check, &words),
+                None => self.deciding.decide_one(&check, looked, &mut self.recorder).await,
+            };
+            self.paused += begun.elapsed();
+            self.checks.push(checked);
+        }
+        self.unless_failed(first)?;
+        Ok(&self.checks[first..])
+    }
+
+    /// Records a check of what was said where nothing was said yet. A hard one ends the case, for the test is wrong.
+    fn without_turn(&mut self, check: Check) -> Result<(), Ended> {
         let wrong = Diagnostic::new("there is no turn to look at: nothing was said yet");
         let (wrong, is_hard) = (wrong.at(check.place.clone()), check.is_hard());
         self.checks.push(Checked::undecided(check, wrong.message()));
-        match is_hard {
-            true => Err(self.fail(mistaken(wrong.into()))),
-            false => Ok(&self.checks[self.checks.len() - 1]),
-        }
+        if is_hard { Err(self.fail(mistaken(wrong.into()))) } else { Ok(()) }
     }
 
-    /// Records what a check has come to, which ends the case if it is hard and does not hold.
-    pub(super) fn record(&mut self, checked: Checked) -> Result<&Checked, Ended> {
-        let failure = match self.case.continue_on_failure {
-            true => None,
-            false => failure_of(std::slice::from_ref(&checked)),
-        };
-        self.checks.push(checked);
-        match failure {
+    /// Goes on unless a hard check does not hold that was decided since then, which ends the case.
+    ///
+    /// # Errors
+    /// When there is such a check, and the case does not go on after failures.
+    pub(super) fn unless_failed(&mut self, since: usize) -> Result<(), Ended> {
+        match failure_of(&self.checks[since..]).filter(|_| !self.case.continue_on_failure) {
             Some(failure) => Err(self.fail(failure)),
-            None => Ok(&self.checks[self.checks.len() - 1]),
+            None => Ok(()),
         }
     }
 
@@ -412,10 +435,17 @@ impl<'a> Session<'a> {
 
     /// What the conversation came to, by what was recorded.
     pub async fn finish(mut self) -> Held {
+        let case = self.case;
+        // A test that has held no conversation has asserted something of it all the same; what is asserted of every
+        // test says nothing of it.
+        if self.turns().is_empty() && case.body.is_some() && self.goes_on().is_ok() {
+            for check in case.own_checks() {
+                // The first one has ended the case; the others are recorded.
+                let _ = self.without_turn(check.clone());
+            }
+        }
         let ending = match self.ending.take() {
             None | Some(Ending::Over) => {
-                let case = self.case;
-                // What is asserted of a conversation says nothing of a program that has held none.
                 if !self.turns().is_empty() || case.body.is_none() {
                     self.decide_all_topics().await;
                     self.decide_whole(&case.checks, &case.final_checks).await;

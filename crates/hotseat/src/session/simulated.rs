@@ -64,6 +64,10 @@ impl Session<'_> {
         };
         let said = simulation.max_turns.or_else(|| brief.as_ref()?.max_turns).or(self.case.max_turns);
         let most = said.unwrap_or(MOST_INPUTS);
+        let most = match self.case.max_turns.filter(|_| self.case.body.is_some()) {
+            Some(whole) => most.min(whole.saturating_sub(self.turns().len())),
+            None => most,
+        };
         if let Err(words) = self.find_simulator(brief.as_deref()) {
             return Err(self.fail(roles::failure(FailureKind::SimulatorError, &words)));
         }
@@ -86,7 +90,14 @@ impl Session<'_> {
             goal_progress: ended.goal_progress,
             detail: ended.detail,
         });
-        stopped.map_err(|failure| self.fail(failure))
+        let stopped = stopped.map_err(|failure| self.fail(failure))?;
+        if self.case.body.is_some() {
+            // What a program does next may depend on what its topics came to.
+            let first = self.checks.len();
+            self.decide_all_topics().await;
+            self.unless_failed(first)?;
+        }
+        Ok(stopped)
     }
 
     /// What a program tells a simulated user, with what it takes from around it.

@@ -17,7 +17,8 @@ pub(super) struct Followed {
     pub topics: Arc<Topics>,
     /// The topic that the conversation is in, by its place in the graph.
     current: usize,
-    /// How many visits were decided, whether they assert anything or not.
+    /// How many turns were there when visits were decided last: those before belong to visits that were, whether these
+    /// assert anything or not.
     decided: usize,
 }
 
@@ -119,7 +120,7 @@ impl Session<'_> {
                 }
             }
         }
-        match asked.choice().filter(|_| topics.asks_judge) {
+        match asked.choice().filter(|_| topics.following.asks_judge) {
             Some(choice) => self.ask_for_topic(topics, current, choice, place).await.map(Some),
             None => Ok(None),
         }
@@ -230,32 +231,35 @@ impl Session<'_> {
         self.decide_visits(&visits[..left]).await;
     }
 
-    /// Decides what is asserted of the topics of a conversation that is over.
-    pub(super) async fn decide_all_topics(&mut self) {
+    /// Decides what is asserted of the topics of a conversation that goes no further for now, if it was not yet. If one of
+    /// them goes on after all, it is decided again.
+    pub async fn decide_all_topics(&mut self) {
         let visits = self.conversation().topic_visits();
         self.decide_visits(&visits).await;
     }
 
+    /// Decides visits of which some turns were not there when visits were decided last.
     async fn decide_visits(&mut self, visits: &[Visit]) {
         let Some(followed) = &mut self.followed else { return };
         let topics = followed.topics.clone();
-        let first = followed.decided;
-        followed.decided = first.max(visits.len());
-        for visit in visits.iter().skip(first) {
+        let before = followed.decided;
+        followed.decided = visits.last().map_or(before, |visit| visit.turns.end.max(before));
+        for visit in visits.iter().filter(|visit| visit.turns.end > before) {
             let turns = &self.conversation().turns[visit.turns.clone()];
-            if topics.always_decided || turns.iter().any(|turn| &*turn.caller == "simulator") {
-                self.decide_visit(&topics, visit).await;
+            if topics.following.always_decided || turns.iter().any(|turn| &*turn.caller == "simulator") {
+                self.decide_visit(&topics, visit, before).await;
             }
         }
     }
 
-    /// Decides what a topic asserts of the turns of a visit: first what needs nobody, then what a judge says.
-    async fn decide_visit(&mut self, topics: &Topics, visit: &Visit) {
+    /// Decides what a topic asserts of the turns of a visit, and of each of them that was not decided `before`: first what
+    /// needs nobody, then what a judge says.
+    async fn decide_visit(&mut self, topics: &Topics, visit: &Visit, before: usize) {
         let Some(topic) = topics.graph.place(&visit.topic).map(|place| &topics.topics[place]) else { return };
         let mut asked: Vec<(&Check, Looked)> = Vec::new();
         let (start, end) = (visit.turns.start, visit.turns.end);
         asked.extend(topic.checks.iter().map(|check| (check, Looked::Turns { start, end })));
-        for place in visit.turns.clone() {
+        for place in start.max(before)..end {
             asked.extend(topic.turn_checks.iter().map(|check| (check, Looked::Turn(place))));
         }
         asked.sort_by_key(|(check, _)| check.judged().is_some());

@@ -38,6 +38,13 @@ pub async fn act(command: &Value, session: &mut Session<'_>, file: &File) -> Val
         "skip" => Reply::Ended(session.skip(command.text("reason"))),
         "results" => Reply::Done(told::results(session.checks()).into()),
         "path" => command.path(),
+        "end" => {
+            // Functions that topics ask are there only as long as the test.
+            if session.goes_on().is_ok() {
+                session.decide_all_topics().await;
+            }
+            Reply::Done(Value::Null)
+        }
         "judge" => command.judge(session).await,
         other => Reply::Wrong(format!("`{other}` is nothing that a test can ask for")),
     };
@@ -68,17 +75,31 @@ impl Command<'_> {
         self.given[key].as_str().unwrap_or_default().to_string()
     }
 
-    /// Where in the file it was asked for.
+    /// Where it was asked for.
     fn place(self, session: &Session<'_>) -> Place {
+        self.places().next().unwrap_or_else(|| session.case().place.clone())
+    }
+
+    /// Where the file of tests calls what has asked for it, if that is in another file.
+    fn called_at(self, session: &Session<'_>) -> Option<Place> {
+        let in_test = self.places().position(|place| place.file() == session.case().place.file())?;
+        self.places().nth(in_test).filter(|_| in_test > 0)
+    }
+
+    /// The calls that led there, the innermost first.
+    fn places(self) -> impl Iterator<Item = Place> {
         let stack = self.given["at"].as_str().unwrap_or_default();
-        let frames = self.file.scripts.frames(stack);
-        frames.into_iter().next().map_or_else(|| session.case().place.clone(), |frame| frame.place)
+        self.file.scripts.frames(stack).into_iter().map(|frame| frame.place)
     }
 
     /// The failure of a test that asks for what makes no sense. It stays one, whoever catches what is thrown.
     fn mistaken(self, words: &str, session: &Session<'_>) -> Failure {
         let place = self.place(session);
-        let shown = Diagnostic::new(words).at(place.clone()).render(false, 100);
+        let mut shown = Diagnostic::new(words).at(place.clone());
+        if let Some(called_at) = self.called_at(session) {
+            shown = shown.also(called_at, "called here");
+        }
+        let shown = shown.render(false, 100);
         Failure::new(FailureKind::ScriptError, format!("{words} ({place})")).with_detail(shown)
     }
 
@@ -121,7 +142,8 @@ impl Command<'_> {
     async fn graph(self, session: &mut Session<'_>) -> Reply {
         let written = json!({"topics": self.given["topics"], "graph": self.given["graph"]});
         let written = keys_as_written(&written, &Kind::Shape(&SHARED));
-        match topics_in(&written, &session.case().shared().topics, self.place(session)) {
+        let case = session.case();
+        match topics_in(&written, &case.shared().topics, case.following, self.place(session)) {
             Err(words) => Reply::Wrong(words),
             Ok(topics) => done(session.declare_topics(Arc::new(topics)).await),
         }
@@ -129,12 +151,16 @@ impl Command<'_> {
 
     /// Has everything decided that is asserted at once.
     async fn decide(self, session: &mut Session<'_>) -> Reply {
-        let place = self.place(session);
+        let (place, called_at) = (self.place(session), self.called_at(session));
         let mut checks = Vec::new();
         for asserted in self.given["asserted"].as_array().into_iter().flatten() {
             match self.asserted(asserted, &place) {
                 Ok(found) if found.is_empty() => return Reply::Wrong("this asserts nothing".to_string()),
-                Ok(found) => checks.extend(found),
+                Ok(found) => {
+                    checks.extend(
+                        found.into_iter().map(|check| Check { called_at: called_at.clone(), ..check }),
+                    );
+                }
                 Err(words) => return Reply::Wrong(words),
             }
         }
@@ -146,14 +172,11 @@ impl Command<'_> {
             Some("turn") => Subject::LastTurn,
             _ => Subject::Conversation,
         };
-        let mut passed = true;
-        for check in checks {
-            match session.decide(check, subject).await {
-                Ok(Checked { verdict, error, .. }) => passed &= verdict.passed && error.is_none(),
-                Err(ended) => return Reply::Ended(ended),
-            }
+        let holds = |checked: &Checked| checked.verdict.passed && checked.error.is_none();
+        match session.decide_all(checks, subject).await {
+            Ok(decided) => Reply::Done(decided.iter().all(holds).into()),
+            Err(ended) => Reply::Ended(ended),
         }
-        Reply::Done(passed.into())
     }
 
     /// The checks that one assertion amounts to.

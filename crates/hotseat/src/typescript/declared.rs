@@ -12,7 +12,7 @@ use super::engine::{File, MODULE};
 use super::keys::keys_as_written;
 use super::program::Program;
 use crate::cases::shape::CASE;
-use crate::cases::{Case, Decoding, Suite};
+use crate::cases::{Case, Decoding, GRAPH_TOPIC, Scenario, Suite, USER, topic_is_sound, user_is_sound};
 use crate::scripts::{Library, Places};
 use crate::session::Redactor;
 
@@ -91,6 +91,10 @@ struct Declared {
     place: Option<Place>,
     /// Its function, as it is written.
     source: String,
+    /// Whether it is marked so that others are left out.
+    only: bool,
+    /// The scenario that it is declared for.
+    scenario: Option<Scenario>,
     /// What a case file would say of it.
     written: Value,
 }
@@ -107,11 +111,25 @@ fn declared(file: &File, library: &Library, redactor: &Redactor) -> Result<Vec<D
         context.enter(MODULE, "declared", &of.module, &[])
     });
     let found = run.and_then(|found| found).map_err(|error| without_secrets(error.diagnostic(), redactor))?;
-    let mut all: Vec<Declared> =
-        found.as_array().into_iter().flatten().map(|one| Declared::read(one, file)).collect();
+    for stated in found["stated"].as_array().into_iter().flatten() {
+        is_sound(stated, file)?;
+    }
+    let tests = found["tests"].as_array().into_iter().flatten();
+    let mut all: Vec<Declared> = tests.map(|one| Declared::read(one, file)).collect();
     let line = |test: &Declared| test.place.as_ref().map(|place| (place.line(), place.column()));
     all.sort_by_key(line);
     Ok(all)
+}
+
+/// Looks at a topic or a simulated user that a file declares, whether a test uses it or not.
+fn is_sound(stated: &Value, file: &File) -> Result<(), Diagnostic> {
+    let sound = match stated["topic"].as_str() {
+        Some(name) => topic_is_sound(name, &keys_as_written(&stated["said"], &Kind::Shape(&GRAPH_TOPIC))),
+        None => user_is_sound(&keys_as_written(&stated["said"], &Kind::Shape(&USER))),
+    };
+    let frames = file.scripts.frames(stated["at"].as_str().unwrap_or_default());
+    let place = frames.into_iter().next().map(|frame| frame.place);
+    sound.map_err(|words| Diagnostic { place, ..Diagnostic::new(words) })
 }
 
 impl Declared {
@@ -128,12 +146,14 @@ impl Declared {
             name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
             place,
             source: text("source").to_string(),
+            only: one["only"].as_bool() == Some(true),
+            scenario: serde_json::from_value(one["scenario"].clone()).ok(),
             written: keys_as_written(&one["case"], &Kind::Shape(&CASE)),
         }
     }
 
     fn case(self, file: &File, decoding: Decoding<'_>) -> Decoded {
-        let Declared { kind, number, name, place, source: body, written } = self;
+        let Declared { kind, number, name, place, source: body, only, scenario, written } = self;
         let place = place.unwrap_or_else(|| {
             Place::new(&Source::new(file.module.path().to_string(), String::new(), 1), 0..0)
         });
@@ -146,7 +166,12 @@ impl Declared {
         let case = Case::read(&source, json::parse, decoding);
         let case = case.map_err(|mistakes| at_place(mistakes, &place))?;
         let program = Program { file: file.clone(), kind, place: number, name, source: body };
-        Ok(case.driven_by(Arc::new(program), place))
+        let mut case = case.driven_by(Arc::new(program), place);
+        case.only = only;
+        Ok(match scenario {
+            Some(scenario) => case.held_with(scenario, decoding.redactor),
+            None => case,
+        })
     }
 }
 

@@ -1,9 +1,13 @@
 //! Engines that know the module `hotseat`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use hotseat_document::Diagnostic;
 use hotseat_script::{Host, Module, Scripts};
 use serde_json::{Value, json};
+
+use crate::cases::scenario_set;
 
 /// What scripts import.
 pub const MODULE: &str = "hotseat";
@@ -36,8 +40,7 @@ impl File {
     pub fn furnish(&self, host: Host, hidden: Host) -> Host {
         let file = self.clone();
         let hidden = hidden.function("scenarios", move |arguments| {
-            let text = |at: usize| arguments.get(at).and_then(Value::as_str).unwrap_or_default();
-            Ok(match file.json(text(0)) {
+            Ok(match file.scenarios(arguments.into_iter().next().unwrap_or_default()) {
                 Ok(value) => json!({ "value": value }),
                 Err(error) => json!({ "error": error }),
             })
@@ -45,12 +48,42 @@ impl File {
         host.module(MODULE, CODE, hidden)
     }
 
-    /// A file of JSON below the folder of the scripts: beside this one, or from that folder.
-    fn json(&self, path: &str) -> Result<Value, String> {
-        let folder = self.module.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-        let beside = if folder.is_empty() { path.to_string() } else { format!("{folder}/{path}") };
-        let found = self.scripts.text(&beside).or_else(|beside| self.scripts.text(path).map_err(|_| beside));
-        let text = found.map_err(|error| error.message)?;
-        serde_json::from_str(&text).map_err(|error| format!("{path} is not JSON: {error}"))
+    /// The scenarios of a set that the file declares, as data.
+    ///
+    /// # Errors
+    /// Everything that is wrong with them, in words.
+    fn scenarios(&self, written: Value) -> Result<Value, String> {
+        if let Some(path) = written["from"].as_str() {
+            self.within_folders(path)?;
+        }
+        let found = scenario_set(written, &self.folders).map_err(|wrong| {
+            let words = wrong.into_iter().map(|Diagnostic { message, help, .. }| match help {
+                Some(help) => format!("{message} ({help})"),
+                None => message,
+            });
+            words.collect::<Vec<_>>().join("; ")
+        })?;
+        Ok(found.iter().map(|scenario| json!(**scenario)).collect())
     }
+
+    /// A file of tests reads what lies beside it, or in the project, and nothing else.
+    ///
+    /// # Errors
+    /// When a path leads elsewhere, in words.
+    fn within_folders(&self, path: &str) -> Result<(), String> {
+        let is_below = |file: &Path| {
+            let mut folders = self.folders.iter().filter_map(|folder| whole(folder));
+            folders.any(|folder| file.starts_with(folder))
+        };
+        let found = self.folders.iter().find_map(|folder| whole(&folder.join(path)));
+        match found {
+            Some(file) if !is_below(&file) => Err(format!("`{path}` lies outside of the project")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A path with all links followed, if there is something.
+fn whole(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok()
 }

@@ -84,7 +84,10 @@ declare module "hotseat" {
   };
   /** Runs before each test of the group and, in the file itself, before each test function, those of outer groups first. */
   export function before(work: () => void | Promise<void>): void;
-  /** Runs after each test of the group, whatever came of it, those of inner groups first. */
+  /**
+   * Runs after each test of the group, whatever came of it, those of inner groups first; but not after one that has used up
+   * its time or memory.
+   */
   export function after(work: () => void | Promise<void>): void;
 
   // ---- what is declared ------------------------------------------------------------------------------------------------
@@ -120,7 +123,7 @@ declare module "hotseat" {
     /** Who the user is. */
     role?: string;
     /** How the user is. Texts replace those of outer groups, lists add to them. */
-    personality?: string | string[];
+    personality?: string | string[] | null;
     /** What the user knows. */
     context?: string | string[];
     /** What the user should do. */
@@ -205,15 +208,22 @@ declare module "hotseat" {
     readonly name: string;
     readonly goal: string;
     readonly context?: readonly string[];
-    readonly personality?: string;
+    readonly personality?: string | null;
     readonly verification?: { readonly [key: string]: any };
     readonly [key: string]: any;
+    /** What it says under a name or a path, `verification.people`; that it says nothing there is a mistake. */
+    get(path: string): any;
   }
+  /** A scenario as it is written. */
+  export type ScenarioData = Omit<Scenario, "get">;
 
-  /** Calls a function with each scenario of a JSON file (its path from this file, or from the project) or of a list. */
+  /**
+   * Calls a function with each scenario of a file of JSON, JSON lines or YAML (its path from this file, or from the project)
+   * or of a list.
+   */
   export function scenarioSet(
     name: string,
-    source: string | { from: string } | { scenarios: Scenario[] } | Scenario[],
+    source: string | { from: string } | { scenarios: ScenarioData[] } | ScenarioData[],
     body: (scenario: Scenario) => void,
   ): void;
 
@@ -247,6 +257,7 @@ declare module "hotseat" {
     readonly toolCalls: ToolCall[];
     /** `script`, `simulator`, `person` or `agent`. */
     readonly source: string;
+    /** Of what the user says: the `options` of the turn. */
     readonly metadata: { readonly [key: string]: any };
     readonly isUser: boolean;
     readonly isAgent: boolean;
@@ -295,6 +306,13 @@ declare module "hotseat" {
     readonly message?: string | null;
     /** The turn it is about, from 1; null for the whole conversation. */
     readonly turn?: number | null;
+    /** The criterion that was judged. */
+    readonly criterion?: string | null;
+    /** Why the judge says so. */
+    readonly reasoning?: string | null;
+    /** The topic that asserts it, and which visit of it, from 1. */
+    readonly topic?: string | null;
+    readonly visit?: number | null;
   }
 
   /** Everything that was said and done. */
@@ -305,7 +323,7 @@ declare module "hotseat" {
     readonly currentTopic: string | null;
     /** The names of the topics that were visited, in order. */
     readonly topicHistory: string[];
-    readonly topicVisits: { topic: string; turns: Turn[] }[];
+    readonly topicVisits: { topic: string; visit: number; turns: Turn[] }[];
     readonly evaluationResults: EvaluationResult[];
     readonly softEvaluations: EvaluationResult[];
     readonly hardEvaluations: EvaluationResult[];
@@ -592,7 +610,8 @@ declare const files: {
   append(path: string, text: string): void;
   exists(path: string): boolean;
   list(path?: string): string[];
-  remove(path: string): void;
+  /** Whether there was one. */
+  remove(path: string): boolean;
 };
 
 /** Environment variables, as far as `scripts: env` of the project file lists them. */

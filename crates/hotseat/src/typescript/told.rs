@@ -18,6 +18,7 @@ pub fn topics(conversation: &Conversation) -> Value {
         "history": visits.iter().map(|visit| &visit.topic).collect::<Vec<_>>(),
         "visits": visits.iter().map(|visit| json!({
             "topic": visit.topic,
+            "visit": visit.number,
             "turns": visit.turns.clone().map(|place| place + 1).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         // A turn may have been found out to belong to a topic after it was told.
@@ -82,6 +83,10 @@ pub fn results(checks: &[Checked]) -> Vec<Value> {
             "actual": checked.verdict.actual,
             "message": checked.check.message,
             "turn": checked.turn,
+            "criterion": checked.check.criterion,
+            "reasoning": checked.opinion.as_ref().and_then(|opinion| opinion.reasoning.as_ref()),
+            "topic": checked.topic.as_ref().map(|visit| &visit.topic),
+            "visit": checked.topic.as_ref().map(|visit| visit.visit),
         })
     };
     checks.iter().map(result).collect()

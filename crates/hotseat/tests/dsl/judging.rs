@@ -157,6 +157,10 @@ fn a_judge_that_nobody_names_judges_nothing() {
             t.user.says("hello").await;
             expect!(t.agent, not(satisfy("It is rude")));
         });
+        s.it("is not measured", async |t| {
+            t.user.says("hello").await;
+            evaluate!(t.agent, not(satisfy("It is rude")));
+        });
         s.it("is not simulated", async |t| {
             t.user
                 .simulate(|s| {
@@ -165,7 +169,8 @@ fn a_judge_that_nobody_names_judges_nothing() {
                 .await;
         });
     });
-    assert_eq!(ran.failure("is not judged").0, "judge_error", "{ran:#?}");
+    assert_eq!(ran.failure("is not judged").0, "test_error", "{ran:#?}");
+    assert_eq!(ran.failure("is not measured").0, "test_error", "{ran:#?}");
     let (kind, message) = ran.failure("is not simulated");
     assert!(kind == "simulator_error" && message.contains("`simulator:` into the project file"), "{message}");
 }

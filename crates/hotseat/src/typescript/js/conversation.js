@@ -118,7 +118,7 @@ const conversation = Object.freeze({
     return [...topics.history];
   },
   get topicVisits() {
-    return topics.visits.map((visit) => ({ topic: visit.topic, turns: visit.turns.map((number) => turns[number - 1]) }));
+    return topics.visits.map((visit) => ({ topic: visit.topic, visit: visit.visit, turns: visit.turns.map((number) => turns[number - 1]) }));
   },
   get evaluationResults() {
     within("conversation.evaluationResults");
@@ -179,7 +179,9 @@ const user = Object.freeze({
     within("user.says");
     if (typeof input !== "string" && !isObject(input)) throw misuse(`user.says needs what the user says, and was given ${shown(input)}`);
     const turn = typeof input === "string" || Array.isArray(input) || input.user === undefined ? { user: input } : input;
-    ask({ do: "say", turn: withSources({ ...turn, ...options }), at: at() });
+    const whole = { ...turn, ...options };
+    ask({ do: "say", turn: withSources(whole), at: at() });
+    if (isObject(whole.options)) turns.at(-1).userMessage.metadata = structured(whole.options);
     return turns.at(-1).agentResponse;
   },
   simulate(brief = {}) {

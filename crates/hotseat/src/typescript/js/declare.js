@@ -1,5 +1,8 @@
 // What a file declares: groups, tests, and what holds for them.
 
+/** What was declared beside tests, to be looked at before any of them runs. */
+const stated = [];
+
 /** What may be said of a test or a group besides what it does. */
 class Group {
   constructor(above, title, options) {
@@ -48,7 +51,7 @@ function declaring(marks) {
   return (name, ...args) => {
     outside("it");
     const { title, options, body } = parts("it", name, args);
-    tests.push({ title, options, body, group, at: at(), scenario, ...marks });
+    tests.push({ title, options, body, group, at: at(), scenario: scenario?.given, known: scenario?.known, ...marks });
   };
 }
 
@@ -98,6 +101,7 @@ function topic(name, definition = {}) {
   if (!isObject(definition)) throw misuse(`what is said of the topic \`${name}\` is an object, and not ${shown(definition)}`);
   if (Object.hasOwn(group.topics, name)) throw misuse(`the topic \`${name}\` was declared here before`);
   group.topics[name] = definition;
+  stated.push({ topic: name, said: withSources(asTopic(name, definition)), at: at() });
   return handle;
 }
 
@@ -108,51 +112,40 @@ function simulator(brief) {
     if (key in brief) throw misuse(`\`${key}\` belongs to one test: give it to \`user.simulate\``);
   }
   group.simulators.push(brief);
+  stated.push({ said: withSources(asBrief(brief)), at: at() });
 }
 
+/** The scenario that tests are declared for: what it says, and what is known of it. */
 let scenario;
 
 /** A test, or several, for each scenario of a file or a list. */
 function scenarioSet(name, source, body) {
   outside("scenarioSet");
-  const fail = (words) => {
-    throw misuse(`scenarioSet(${shown(name)}): ${words}`);
-  };
-  if (typeof name !== "string") fail("a set needs a name");
-  if (typeof body !== "function") fail("it needs a function that is called with each scenario");
-  const of = typeof source === "string" ? source : isObject(source) && !Array.isArray(source) ? source.from : undefined;
-  const inline = Array.isArray(source) ? source : isObject(source) ? source.scenarios : undefined;
-  if ((of === undefined) === (inline === undefined)) fail("its scenarios come from a file or from a list, and from one of them");
-  let read = inline;
-  if (of !== undefined) {
-    const answer = hidden.scenarios(of, at());
-    if (answer.error !== undefined) fail(answer.error);
-    read = answer.value;
-  }
-  const where = of === undefined ? "" : ` in ${of}`;
-  if (!Array.isArray(read)) fail(`there is no list of scenarios${where}`);
-  const ids = new Set();
-  read.forEach((one, index) => {
-    const which = `the scenario at index ${index}${where}`;
-    if (!isObject(one) || Array.isArray(one)) fail(`${which} is no object`);
-    for (const key of ["name", "goal"]) {
-      if (typeof one[key] !== "string" || one[key].trim() === "") fail(`${which} has no \`${key}\`, or one that is no text`);
-    }
-    if (one.context !== undefined && !Array.isArray(one.context)) fail(`\`context\` of ${which} is no list`);
-    if (one.personality !== undefined && typeof one.personality !== "string") fail(`\`personality\` of ${which} is no text`);
-    if (one.verification !== undefined && (!isObject(one.verification) || Array.isArray(one.verification))) fail(`\`verification\` of ${which} is no object`);
-    if (one.id !== undefined) {
-      if (typeof one.id !== "string") fail(`\`id\` of ${which} is no text`);
-      if (ids.has(one.id)) fail(`two scenarios${where} have the id \`${one.id}\``);
-      ids.add(one.id);
-    }
-  });
+  if (typeof name !== "string" || name === "") throw misuse(`a set of scenarios needs a name, and was given ${shown(name)}`);
+  if (typeof body !== "function") throw misuse(`scenarioSet(${shown(name)}) needs a function that is called with each scenario`);
+  const written = typeof source === "string" ? { from: source } : Array.isArray(source) ? { scenarios: source } : source;
+  if (!isMapping(written)) throw misuse(`scenarioSet(${shown(name)}): scenarios come from a file or from a list, and not from ${shown(source)}`);
+  const answer = hidden.scenarios({ ...written, name });
+  if (answer.error !== undefined) throw misuse(`scenarioSet(${shown(name)}): ${answer.error}`);
   const outer = scenario;
-  for (const one of read) {
-    scenario = deepFrozen(structured(one));
-    body(scenario);
+  for (const known of answer.value) {
+    scenario = { known, given: asGiven(known.data) };
+    body(scenario.given);
   }
   scenario = outer;
+}
+
+/** A scenario as tests are given it. What it says can be asked for in a way that misses what is not there. */
+function asGiven(data) {
+  const given = structured(data);
+  if (given.get === undefined) Object.defineProperty(given, "get", { value: (path) => required(given, path) });
+  return deepFrozen(given);
+}
+
+function required(given, path) {
+  const { there, value } = valueAt(given, path);
+  if (!there || value === undefined || value === null) throw misuse(`scenario ${shown(given.name)} has no \`${path}\``);
+  return value;
 }
 
 const structured = (value) => JSON.parse(JSON.stringify(value));
@@ -173,13 +166,12 @@ function criteriaOf(chain) {
 
 /** What a test is as a case of a case file. */
 function asCase(test) {
-  const { options, group: own, scenario: given } = test;
+  const { options, group: own } = test;
   const chain = own.chain;
   const { skip: _, ...all } = Object.assign({}, ...chain.map((one) => one.options), options);
   const tags = [...chain.map((one) => one.options), options].flatMap((one) => one.tags ?? []);
   const declared = { ...all, ...criteriaOf(chain) };
   if (tags.length > 0) declared.tags = [...new Set(tags)];
-  if (given !== undefined) declared.metadata = { ...declared.metadata, scenario: given };
   return { ...declared, name: fullName(test) };
 }
 

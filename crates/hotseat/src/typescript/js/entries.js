@@ -15,13 +15,13 @@ function declared(namespace) {
   const cases = tests.map((test, place) => {
     const chosen = isChosen(test);
     const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
-    return { kind: "it", place, at: test.at, source: Function.prototype.toString.call(test.body), only: chosen, case: marked(asCase(test), skip) };
+    return { kind: "it", place, at: test.at, source: Function.prototype.toString.call(test.body), only: chosen, scenario: test.known, case: marked(asCase(test), skip) };
   });
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
     // One of its assertions after the other is noted, as in Go.
     .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
-  return [...functions, ...cases];
+  return { tests: [...functions, ...cases], stated };
 }
 
 /** Runs a test. What it comes to is known to the host; returned is whether it was stopped. */
@@ -32,7 +32,7 @@ async function run(namespace, { kind, place, name, ctx }) {
   const body = () => (kind === "test" ? namespace[name](testing(name, { above: [], failed: false }), ctx) : test.body({ user, agent, conversation, scenario: test.scenario, ctx }));
   running = { criteria: over(chain, "criteria"), topics: over(chain, "topics"), simulators: chain.flatMap((one) => one.simulators) };
   try {
-    await around(chain, body);
+    await around(chain, body).finally(() => ask({ do: "end" }));
     for (const { at: where, soft } of unfinished) {
       const error = new Error(`\`${soft ? "evaluate" : "expect"}(…)\` asserts nothing: a matcher follows it, for example \`.toBe(…)\``);
       error.stack = where;

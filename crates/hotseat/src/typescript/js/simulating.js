@@ -2,7 +2,7 @@
 
 /** A criterion as case files say it: by its name, but for one that a function of the test decides. */
 function asCriterion(name) {
-  const { said, match, matchMessages } = running.criteria[name] ?? {};
+  const { said, match, matchMessages } = (running !== null && Object.hasOwn(running.criteria, name) && running.criteria[name]) || {};
   if (match === undefined && matchMessages === undefined) return name;
   const decides = (_, conversation, looked) => (match === undefined ? matchMessages(messagesOf(looked)) : match(conversation));
   return { name, description: said.description, function: reference(name, decides) };
@@ -21,8 +21,8 @@ function invariants(said, of) {
     const { satisfy, match, notMatch, grounded, fromTools, toolCall, forbidToolCall, forbidClaims, ...rest } = one;
     const list = (value) => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
     for (const one of list(satisfy)) whole.push({ type: "satisfy", criteria: asCriterion(isObject(one) ? one.name : one) });
-    for (const pattern of list(match)) whole.push({ type: "regex", pattern });
-    for (const pattern of list(notMatch)) whole.push({ type: "regex", pattern, negate: true });
+    for (const pattern of list(match)) whole.push({ text: { mustMatch: [pattern] } });
+    for (const pattern of list(notMatch)) whole.push({ text: { mustNotMatch: [pattern] } });
     if (grounded !== undefined) whole.push({ type: "grounded", types: list(grounded), ...(fromTools === undefined ? {} : { from_tools: fromTools }) });
     for (const name of list(toolCall)) whole.push({ type: "tool_called", value: name });
     for (const name of list(forbidToolCall)) whole.push({ type: "tool_called", value: name, negate: true });
@@ -92,6 +92,8 @@ const withoutTurns = ({ maxTurns: _, ...rest }) => rest;
 function asBrief(brief) {
   if (!isObject(brief)) throw misuse(`a simulated user is described by an object, and not by ${shown(brief)}`);
   const { stopWhen, ...rest } = brief;
+  // Of a user without a personality none is told.
+  if (rest.personality === null) delete rest.personality;
   if (stopWhen === undefined) return rest;
   return { ...rest, stopWhen: typeof stopWhen === "function" ? reference("stopWhen", stopWhen) : stopWhen };
 }
