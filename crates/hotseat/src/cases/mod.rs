@@ -26,20 +26,19 @@ pub(crate) mod topic_shape;
 mod topics;
 mod variables;
 
-pub use block::{Block, typed_assertions};
+pub use block::Block;
 pub use brief::{Brief, Character, MOST_INPUTS, Notes, Template};
 pub use case::{
     Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Parse, Turn, signs,
 };
 pub use checkpoints::Checkpoint;
-pub use content::messages_in;
 pub use criteria::{Vocabulary, satisfies};
 pub use hook::{Hook, NamedHook};
 pub use judging::judging;
 pub use limits::millis;
 pub use partners::{Interactive, Simulator, Style};
 pub use reliability::{Declared, Reliability, reliability};
-pub use said::{assertions_in, brief_in, topics_in, turn_in};
+pub use said::{assertions_in, brief_in, messages_in, topics_in, turn_in};
 pub use scenarios::{Scenario, scenario_set, stable_id};
 pub use script::{client_tools, interrupt_answers};
 pub use shared::Shared;

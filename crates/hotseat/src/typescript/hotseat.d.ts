@@ -295,6 +295,12 @@ declare module "hotseat" {
     readonly message?: string | null;
     /** The turn it is about, from 1; null for the whole conversation. */
     readonly turn?: number | null;
+    /** The topic that asserts it. */
+    readonly topic?: string | null;
+    /** The criterion that it decides: its name, or what it says. */
+    readonly criterion?: string | null;
+    /** Why a judge has decided so. */
+    readonly reasoning?: string | null;
   }
 
   /** Everything that was said and done. */

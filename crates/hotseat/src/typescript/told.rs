@@ -82,6 +82,9 @@ pub fn results(checks: &[Checked]) -> Vec<Value> {
             "actual": checked.verdict.actual,
             "message": checked.check.message,
             "turn": checked.turn,
+            "topic": checked.topic.as_ref().map(|visit| &*visit.topic),
+            "criterion": checked.check.criterion.as_deref(),
+            "reasoning": checked.opinion.as_ref().and_then(|opinion| opinion.reasoning.as_deref()),
         })
     };
     checks.iter().map(result).collect()
