@@ -197,7 +197,7 @@ fn every_failure_says_what_it_is() {
       it('script', () => { user.says('x'); missing(); });
       it('name', () => { user.says('x'); evaluate(agent).toSatisfy('missing'); });
       it('turn', () => { user.says({ user: 'hang', timeout: '200ms' }); });
-      it('whole', { timeout: '300ms' }, () => { user.says('x'); user.says('hang'); });
+      it('whole', { timeout: '3s' }, () => { user.says('x'); user.says('hang'); });
       it('limit', () => { expectConversationTo({ a: null }); user.simulate({ goal: 'x', maxTurns: 2 }); });
       it('none', () => { user.simulate({ goal: 'x', maxTurns: 1 }); });";
     let text = format!(
