@@ -123,7 +123,7 @@ fn a_scripted_conversation_is_followed_by_a_judge() {
         (why["from"].as_str(), why["why"].as_str(), why["confidence"].as_str(), why["reasoning"].as_str()),
         (Some("greeting"), Some("judge"), Some("high"), Some("it sounds like gathering"))
     );
-    // A topic that nothing follows costs no question: of three turns two were asked about.
+    // Each turn that could have led to another topic is asked about: the third one is the first in the last topic.
     let asked: Vec<String> = judge.requests().iter().map(Request::last_user_text).collect();
     assert_eq!(asked.len(), 3, "each turn had a choice before it");
     let second = &asked[1];

@@ -665,6 +665,29 @@ fn the_user_may_say_all_that_a_turn_of_a_case_file_may() {
 }
 
 #[test]
+fn what_is_attached_is_read_and_what_cannot_be_sent_is_refused() {
+    let script = "it('a', () => { user.says({ user: 'hi', attachments: [{ type: 'image', source: 'file://receipt.png' }] }); });
+      it('b', () => { user.says({ user: 'hi', attachments: [{ type: 'image', source: 'file://nowhere.png' }] }); });";
+    let agent = echo_agent();
+    let tested =
+        project(&agent, script).file("receipt.png", "a picture").test(&["a_test.ts", "--run", "^a$"]);
+    tested.all_passed();
+    let sent = agent.requests()[0].json()["messages"].to_string();
+    assert!(sent.contains("YSBwaWN0dXJl"), "what the file says, in base64: {sent}");
+    let tested = project(&agent, script).test(&["a_test.ts", "--run", "^b$"]);
+    assert!(tested.failure("b")["message"].as_str().unwrap().contains("no such file: nowhere.png"));
+    // An embedded agent reads words only.
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/");
+    let project = Project::with(&format!("target: {{ type: embedded, agent: {root} }}\n"))
+        .file("a_test.ts", &format!("{IMPORTS}\n{script}"))
+        .file("receipt.png", "a picture");
+    let failure = project.test(&["a_test.ts", "--run", "^a$"]).failure("a").clone();
+    assert_eq!(failure["kind"], "test_error", "{failure:#}");
+    assert!(failure["message"].as_str().unwrap().contains("attachments cannot be sent"), "{failure:#}");
+    assert_eq!(agent.requests().len(), 1);
+}
+
+#[test]
 fn secrets_stay_out_of_what_tests_say() {
     let agent = echo_agent();
     let text = format!(
@@ -1078,6 +1101,7 @@ fn whatever_is_asserted_means_what_its_names_mean() {
       topic('end', { triggers: [{ onUserMatch: /two/ }], expect: { satisfy: 'good' } });
       const graph = { start: 'end', end: null };
       it('topics', () => { expectConversationTo(graph); user.simulate({ goal: 'x', maxTurns: 2 }); });
+      it('topics, told again', () => { expectConversationTo(graph); user.simulate({ goal: 'x', maxTurns: 2 }); conversation.evaluationResults.forEach((one) => console.log(one.topic, one.criterion, one.reasoning)); });
       it('a function', () => { expectConversationTo({ start: { next: 'end', expect: { satisfy: 'loud' } }, end: null }); user.simulate({ goal: 'x', maxTurns: 2 }); });
       it('stops', () => { expect(user.simulate({ goal: 'x', stopWhen: { type: 'satisfy', criteria: 'good' } }).turnCount).toBe(2); });
       it('a turn', () => { user.says({ user: 'two', assert: { type: 'satisfy', criteria: 'good' } }); });
@@ -1094,6 +1118,7 @@ fn whatever_is_asserted_means_what_its_names_mean() {
         "stops passed",
         "the stated goal passed",
         "topics passed",
+        "topics, told again passed",
     ];
     assert_eq!(came, expected, "{}", tested.output);
     let of_start = &tested.case("topics")["topic_visits"][0]["assertions"];
@@ -1103,10 +1128,14 @@ fn whatever_is_asserted_means_what_its_names_mean() {
     assert_eq!(decided, [(&json!("quiet"), &yes), (&json!("good"), &no), (&json!("of_project"), &no)]);
     assert!(of_start[1]["reasoning"].is_string(), "{of_start:#}");
     assert_eq!(tested.case("topics")["topic_visits"][1]["assertions"][0]["passed"], true);
+    assert_eq!(
+        tested.case("topics, told again")["logs"],
+        json!(["start quiet null", "start good it is not", "start of_project it is not"])
+    );
     assert_eq!(tested.failure("a function")["kind"], "assertion");
     let turn = tested.failure("another turn");
     assert_eq!(turn["kind"], "assertion");
-    assert!(turn["detail"].as_str().unwrap().starts_with("a_test.ts:13:"), "{turn:#}");
+    assert!(turn["detail"].as_str().unwrap().starts_with("a_test.ts:14:"), "{turn:#}");
 }
 
 #[test]

@@ -111,6 +111,9 @@ impl<'a> View<'a> {
 
 /// A mapping that is read by the keys of its shape. A key that was written in another spelling is found by its
 /// main one.
+///
+/// Whoever asks for a key that the shape does not have is wrong about the shape: builds with debug assertions panic,
+/// others find nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Map<'a> {
     node: &'a Node,

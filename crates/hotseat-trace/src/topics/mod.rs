@@ -1,6 +1,5 @@
 //! Topics: the phases of a conversation, which of them may follow which, and how that is drawn.
 
-mod dot;
 mod graph;
 mod layout;
 mod svg;

@@ -6,12 +6,12 @@ use crate::checks::{
     Idle, MaxDuration, MaxIdle, NoTextBesideCalls, Pattern, ResultNever, Strength, Text, TextMatch,
     ToolCount,
 };
-use hotseat_document::{Diagnostic, Diagnostics, Map, Node, Place, Source, View, check};
+use hotseat_document::{Diagnostic, Diagnostics, Map, Place, View};
 
 use super::assertion;
 use super::assertion_shape::ASSERTION;
 use super::limits::millis;
-use super::shape::{ASSERT, OWN_ASSERT_KIND};
+use super::shape::ASSERT;
 use super::variables::mistake;
 
 /// The checks of one level: target, case or turn.
@@ -42,21 +42,6 @@ struct Timing {
     duration: Option<Check>,
     gap: Option<Check>,
     idle: Option<Check>,
-}
-
-/// The checks that a program asks for: typed assertions, or a list of them, as case files have them. They have no places.
-///
-/// # Errors
-/// Everything that is wrong with them.
-pub fn typed_assertions(written: serde_json::Value) -> Result<Vec<Check>, Diagnostics> {
-    let (node, source) = (Node::from(written), Source::new("the test", "", 1));
-    let mut mistakes = Diagnostics::new();
-    check(&node, &OWN_ASSERT_KIND, &source, &mut mistakes);
-    if !mistakes.is_empty() {
-        return Err(mistakes);
-    }
-    let checks = Block::read(Some(View::new(&node, &source)), &mut mistakes).checks();
-    if mistakes.is_empty() { Ok(checks) } else { Err(mistakes) }
 }
 
 /// Limits on what is spent: each replaces the one of the level above.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::shape::{ATTACHMENT, IMAGE_ADDRESS, MESSAGE, MESSAGE_CALL, PART};
 use super::variables::mistake;
 use crate::session::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role};
-use hotseat_document::{Diagnostics, Kind, Map, Source, View, check, json};
+use hotseat_document::{Diagnostics, Map, View};
 
 /// Reads what is said: text, or parts.
 pub(super) fn parts(view: View<'_>, mistakes: &mut Diagnostics) -> Vec<Part> {
@@ -85,30 +85,6 @@ pub(super) fn messages<'a>(
 ) -> Vec<Message> {
     let maps = views.filter_map(|view| view.map(&MESSAGE)).enumerate();
     maps.map(|(index, map)| message(index, &map, mistakes)).collect()
-}
-
-/// Reads messages that are not written in a file, but come as JSON.
-///
-/// # Errors
-/// What is wrong with them, in words.
-pub fn messages_in(value: &Value) -> Result<Vec<Message>, String> {
-    static MESSAGES: Kind = Kind::NonEmptyList(&Kind::Shape(&MESSAGE));
-    let source = Source::new("messages", value.to_string(), 1);
-    let node = json::parse(&source);
-    let mut mistakes = Diagnostics::new();
-    let read = node.map(|node| {
-        check(&node, &MESSAGES, &source, &mut mistakes);
-        let views = View::new(&node, &source).list();
-        match mistakes.is_empty() {
-            true => messages(views.into_iter().flatten(), &mut mistakes),
-            false => Vec::new(),
-        }
-    });
-    match read {
-        Ok(messages) if mistakes.is_empty() => Ok(messages),
-        Ok(_) => Err(mistakes.into_iter().map(|wrong| wrong.message).collect::<Vec<_>>().join("; ")),
-        Err(wrong) => Err(wrong.into_iter().map(|wrong| wrong.message).collect::<Vec<_>>().join("; ")),
-    }
 }
 
 fn message(index: usize, map: &Map<'_>, mistakes: &mut Diagnostics) -> Message {

@@ -27,20 +27,21 @@ pub(crate) mod topic_shape;
 mod topics;
 mod variables;
 
-pub use block::{Block, typed_assertions};
+pub use block::Block;
 pub use brief::{Brief, Character, MOST_INPUTS, Notes, Template};
 pub use case::{
     Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Parse, Turn, signs,
 };
 pub use checkpoints::Checkpoint;
-pub use content::messages_in;
 pub use criteria::{Vocabulary, satisfies};
 pub use hook::{Hook, NamedHook};
 pub use judging::judging;
 pub use limits::millis;
 pub use partners::{Interactive, Simulator, Style};
 pub use reliability::{Declared, Reliability, reliability};
-pub use said::{assertions_in, brief_in, topic_is_sound, topics_in, turn_in, user_is_sound};
+pub use said::{
+    assertions_in, brief_in, messages_in, topic_is_sound, topics_in, turn_in, user_is_sound,
+};
 pub use scenarios::{Scenario, scenario_set, stable_id};
 pub use script::{client_tools, interrupt_answers};
 pub use shared::Shared;

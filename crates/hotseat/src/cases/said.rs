@@ -7,10 +7,12 @@ use serde_json::Value;
 use super::block::Block;
 use super::brief::Brief;
 use super::case::{Turn, turn};
-use super::shape::{OWN_ASSERT_KIND, TURN};
+use super::content::messages;
+use super::shape::{MESSAGE, OWN_ASSERT_KIND, TURN};
 use super::topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
 use super::topics::{Following, Topic, Topics, graph, topics};
 use crate::checks::Check;
+use crate::session::{Message, Part};
 use hotseat_document::{Diagnostics, Kind, Map, Place, Source, View, check, json};
 
 static TOPIC_OF_GRAPH: Kind = Kind::Shape(&GRAPH_TOPIC);
@@ -29,6 +31,14 @@ pub fn turn_in(value: &Value, unwritten: &Turn, place: Place) -> Result<Turn, St
         let map = view.map(&TURN)?;
         let mut read = turn(&map, &Block::default(), unwritten.options.as_ref(), mistakes);
         move_to(&place, &mut read.checks);
+        for part in &mut read.content {
+            if let Part::Media(media) = part {
+                move_place(&place, &mut media.place);
+            }
+        }
+        if let Some(options) = &mut read.options {
+            move_place(&place, &mut options.place);
+        }
         let checks = unwritten.checks.iter().cloned().chain(read.checks).collect();
         Some(Turn { checks, place, ..read })
     })
@@ -40,6 +50,15 @@ pub fn turn_in(value: &Value, unwritten: &Turn, place: Place) -> Result<Turn, St
 /// What is wrong with it, in words.
 pub fn assertions_in(value: &Value) -> Result<Vec<Check>, String> {
     read_in(value, &OWN_ASSERT_KIND, |view, mistakes| Some(Block::read(Some(view), mistakes).checks()))
+}
+
+/// Reads messages that are not written in a file, but come as JSON.
+///
+/// # Errors
+/// What is wrong with them, in words.
+pub fn messages_in(value: &Value) -> Result<Vec<Message>, String> {
+    static MESSAGES: Kind = Kind::NonEmptyList(&Kind::Shape(&MESSAGE));
+    read_in(value, &MESSAGES, |view, mistakes| Some(messages(view.list()?, mistakes)))
 }
 
 /// Reads something of this kind that comes as JSON.

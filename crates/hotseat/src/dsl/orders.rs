@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hotseat_document::{Diagnostics, Place};
+use hotseat_document::Place;
 use hotseat_trace::{Failure, FailureKind};
 
 use super::line::{Asserted, Order, Over, Said, Seen};
@@ -12,7 +12,7 @@ use super::simulator::{Brief, Simulated, took};
 use super::topics::{Graph, by_code};
 use super::tree::Example;
 use super::views::Evaluation;
-use crate::cases::{Options, Turn, typed_assertions};
+use crate::cases::{Options, Turn, assertions_in};
 use crate::checks::{Check, CheckKind, Compared, Native};
 use crate::session::{Ended, Part, Session, Simulation};
 
@@ -81,9 +81,6 @@ impl Doing<'_, '_> {
     async fn say(&mut self, said: Said) -> Result<(), Ended> {
         let Said { text, options, within, at } = said;
         let place = at.place();
-        if options.is_some() && !self.session.carries().options {
-            return Err(self.wrong("`with_options`: an agent of this kind is told no options", at));
-        }
         let options = options.map(|value| Options { value, place: place.clone(), connector: None });
         let unwritten = self.session.case().unwritten.clone();
         let turn = Turn {
@@ -164,7 +161,7 @@ pub(super) fn checks(
         if negated {
             value["negate"] = true.into();
         }
-        typed_assertions(value).map_err(|found: Diagnostics| in_words(found))
+        assertions_in(&value)
     };
     match form {
         Form::Known { expected, holds, actual } => {
@@ -191,14 +188,6 @@ pub(super) fn checks(
             Ok(all)
         }
     }
-}
-
-fn in_words(found: impl IntoIterator<Item = hotseat_document::Diagnostic>) -> String {
-    let words = found.into_iter().map(|mistake| match mistake.help {
-        Some(help) => format!("{}: {help}", mistake.message),
-        None => mistake.message,
-    });
-    words.collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn test_error(message: String) -> Failure {

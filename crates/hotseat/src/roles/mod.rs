@@ -34,7 +34,7 @@ pub use judge::{
     Asked, By, Candidate, Classified, Confidence, Judge, JudgeQuestion, Judgement, Seen, TopicQuestion,
 };
 pub use reporter::ReporterQuestion;
-pub use simulator::{SimulatorQuestion, UserAnswer, UserMove};
+pub use simulator::{SimulatorQuestion, UserAnswer, UserDecision};
 
 use crate::adapters::{AgentSession, Input, Limits, TurnError};
 use crate::checks::Reference;
@@ -490,7 +490,7 @@ pub fn failure(kind: FailureKind, words: &str) -> Failure {
         FailureKind::ScriptError => "script error",
         FailureKind::UsageError => "usage is not known",
         FailureKind::TestError => "the test is wrong",
-        _ => "helper error",
+        _ => "role error",
     };
     let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
     Failure::new(kind, format!("{who}: {first}")).with_detail(rest)

@@ -46,7 +46,7 @@ pub struct SimulatorQuestion<'a> {
 
 /// What a simulated user does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UserMove {
+pub enum UserDecision {
     /// It says something.
     Says(String),
     /// It has what it wants. What it would have said is not sent.
@@ -59,15 +59,15 @@ pub enum UserMove {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserAnswer {
     /// What it does next.
-    pub next: UserMove,
+    pub next: UserDecision,
     /// How far it has come: `none`, `partial`, `achieved`.
     pub goal_progress: Option<Arc<str>>,
     /// Why.
     pub reason: Option<String>,
 }
 
-impl From<UserMove> for UserAnswer {
-    fn from(next: UserMove) -> UserAnswer {
+impl From<UserDecision> for UserAnswer {
+    fn from(next: UserDecision) -> UserAnswer {
         UserAnswer { next, goal_progress: None, reason: None }
     }
 }
@@ -160,7 +160,7 @@ impl SimulatorQuestion<'_> {
                 None => {
                     let (next, finding) = read(text)?;
                     let next = match next {
-                        UserMove::Says(said) => UserMove::Says(cleaned(&said)?),
+                        UserDecision::Says(said) => UserDecision::Says(cleaned(&said)?),
                         other => other,
                     };
                     Ok((next.into(), finding))
@@ -217,9 +217,9 @@ fn read_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
         Some(_) => return Err(wrong("reason", "a text")),
     };
     let next = match (done, progress, answer.get("message")) {
-        (true, "achieved", _) => UserMove::GoalAchieved,
-        (true, _, _) => UserMove::GivesUp,
-        (false, _, Some(Value::String(said))) => UserMove::Says(cleaned(said)?),
+        (true, "achieved", _) => UserDecision::GoalAchieved,
+        (true, _, _) => UserDecision::GivesUp,
+        (false, _, Some(Value::String(said))) => UserDecision::Says(cleaned(said)?),
         (false, _, _) => return Err(wrong("message", "what the user says")),
     };
     let goal_progress = Some(progress.into());
@@ -247,7 +247,7 @@ fn cleaned(said: &str) -> Result<String, String> {
 
 /// Reads what a simulated user said: JSON with `input` or `message` and `goal_achieved`, or plain words, which are
 /// what the user says.
-fn read(text: &str) -> Result<(UserMove, Value), String> {
+fn read(text: &str) -> Result<(UserDecision, Value), String> {
     let is_answer =
         |value: &Value| ["input", "message", "goal_achieved"].iter().any(|key| value.get(key).is_some());
     let found = json_in(text).filter(is_answer);
@@ -261,7 +261,7 @@ fn read(text: &str) -> Result<(UserMove, Value), String> {
             _ => {
                 let said = text.trim().to_string();
                 let finding = json!({"input": said, "goal_achieved": false});
-                Ok((UserMove::Says(said), finding))
+                Ok((UserDecision::Says(said), finding))
             }
         };
     };
@@ -271,11 +271,11 @@ fn read(text: &str) -> Result<(UserMove, Value), String> {
         Some(other) => return Err(format!("`goal_achieved` is {other}, and has to be true or false")),
     };
     if achieved {
-        return Ok((UserMove::GoalAchieved, answer));
+        return Ok((UserDecision::GoalAchieved, answer));
     }
     match answer.get("input").or_else(|| answer.get("message")) {
         Some(Value::String(said)) if !said.trim().is_empty() => {
-            Ok((UserMove::Says(said.clone()), answer.clone()))
+            Ok((UserDecision::Says(said.clone()), answer.clone()))
         }
         None | Some(Value::String(_) | Value::Null) => {
             Err("the answer says nothing, and not that the goal is achieved".to_string())
@@ -294,11 +294,11 @@ mod tests {
             read_answer(json!({"message": message, "done": done, "goal_progress": progress, "reason": "r"}))
                 .map(|(answer, _)| answer.next)
         };
-        let says = |text: &str| Ok(UserMove::Says(text.to_string()));
+        let says = |text: &str| Ok(UserDecision::Says(text.to_string()));
         assert_eq!(answer(json!("User: \"I need a room\""), json!(false), "none"), says("I need a room"));
         assert_eq!(answer(json!("\"a\" or \"b\""), json!(false), "partial"), says("\"a\" or \"b\""));
-        assert_eq!(answer(json!(""), json!(true), "achieved"), Ok(UserMove::GoalAchieved));
-        assert_eq!(answer(json!("Bye"), json!(true), "partial"), Ok(UserMove::GivesUp));
+        assert_eq!(answer(json!(""), json!(true), "achieved"), Ok(UserDecision::GoalAchieved));
+        assert_eq!(answer(json!("Bye"), json!(true), "partial"), Ok(UserDecision::GivesUp));
         for (message, done, progress) in [
             (json!(" "), json!(false), "none"),
             (json!(null), json!(false), "none"),
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn answers_are_read_in_every_form_that_is_documented() {
-        let says = |text: &str| Ok(UserMove::Says(text.to_string()));
+        let says = |text: &str| Ok(UserDecision::Says(text.to_string()));
         for (text, expected) in [
             (r#"{"input": "The amount is $500", "goal_achieved": false}"#, says("The amount is $500")),
             (r#"{"message": "Yes"}"#, says("Yes")),
@@ -320,9 +320,9 @@ mod tests {
             ("Note: my order is 7", says("Note: my order is 7")),
             ("I paid {\"amount\": 3} for it", says("I paid {\"amount\": 3} for it")),
             ("42", says("42")),
-            (r#"{"input": "", "goal_achieved": true}"#, Ok(UserMove::GoalAchieved)),
-            (r#"{"goal_achieved": true}"#, Ok(UserMove::GoalAchieved)),
-            (r#"{"input": "Thanks", "goal_achieved": true}"#, Ok(UserMove::GoalAchieved)),
+            (r#"{"input": "", "goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
+            (r#"{"goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
+            (r#"{"input": "Thanks", "goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
         ] {
             assert_eq!(read(text).map(|(next, _)| next), expected, "{text}");
         }

@@ -132,12 +132,7 @@ impl Deciding<'_> {
         let Some(function) = self.partners.function(&scripted.function) else {
             return Decision::none(check, format!("`{}` is not there", scripted.function), Vec::new());
         };
-        let told = Told {
-            test_id: &self.case.id,
-            opening: &self.case.opening.messages,
-            so_far: looked.so_far(recorder),
-            looked_at: looked.scope(recorder).turns(),
-        };
+        let told = Told { test_id: &self.case.id, opening: &self.case.opening.messages, so_far, looked_at };
         let Asked { judgement, said } = ask(function, scripted, told).await;
         match judgement {
             Err(words) => Decision::none(check, format!("{}: {words}", scripted.function), said),

@@ -4,8 +4,8 @@
 use hotseat_document::{Diagnostic, Diagnostics, Place};
 use hotseat_trace::{Failure, FailureKind};
 
-use super::{Ended, Session};
-use crate::cases::Topics;
+use super::{Ended, Session, media};
+use crate::cases::{Topics, Turn};
 use crate::checks::{Check, Judging};
 
 impl Session<'_> {
@@ -22,6 +22,23 @@ impl Session<'_> {
                 }
                 Ok(()) => mistakes.extend(self.find_judge(check).err()),
             }
+        }
+        mistakes
+    }
+
+    /// What of a turn the agent cannot be told.
+    pub(super) fn unheard(&self, turn: &Turn) -> Diagnostics {
+        let carries = self.carries();
+        let mut mistakes = Diagnostics::new();
+        let mut cannot = |what: &str, place: &Place| {
+            let message = format!("{what} cannot be sent to an agent of this kind");
+            mistakes.push(Diagnostic::new(message).at(place.clone()));
+        };
+        if let Some(options) = turn.options.as_ref().filter(|_| !carries.options) {
+            cannot("`options`", &options.place);
+        }
+        if let Some(media) = media(&turn.content).next().filter(|_| !carries.attachments) {
+            cannot("attachments", &media.place);
         }
         mistakes
     }

@@ -237,7 +237,8 @@ impl<'a> Session<'a> {
             return Err(self.fail(Failure::new(FailureKind::MaxTurns, message)));
         }
         let mut turn = turn;
-        let mut mistakes = self.fill_in(turn.checks.iter_mut());
+        let mut mistakes = self.unheard(&turn);
+        mistakes.extend(self.fill_in(turn.checks.iter_mut()));
         mistakes.extend(self.unknown_topics(turn.checks.iter()));
         self.without(mistakes)?;
         let said = self.turn(Given::written(&turn)).await;

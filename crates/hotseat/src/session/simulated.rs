@@ -12,7 +12,7 @@ use super::turn::Given;
 use super::{Ended, Reached, Session, checkpoints};
 use crate::cases::{Brief, MOST_INPUTS, Style};
 use crate::checks::Reference;
-use crate::roles::{self, Dialogue, Exchange, SimulatorQuestion, Unanswered, UserAnswer, UserMove};
+use crate::roles::{self, Dialogue, Exchange, SimulatorQuestion, Unanswered, UserAnswer, UserDecision};
 
 /// How often a simulated user that has a goal is asked again where its answer is of no use.
 const RETRIES: usize = 2;
@@ -210,7 +210,7 @@ impl Session<'_> {
             detail: answer.reason.clone(),
         };
         match answer.next {
-            UserMove::Says(text) => {
+            UserDecision::Says(text) => {
                 if let Some(words) = brief.and_then(|brief| self.misconduct(brief, &text)) {
                     self.keep(exchange.wrong(words.clone()));
                     return Err(failed(&words));
@@ -218,17 +218,17 @@ impl Session<'_> {
                 let given = Given::said(text, &self.case.unwritten, "simulator", Some(exchange));
                 Ok(Simulated::Says(Box::new(given)))
             }
-            UserMove::GoalAchieved if place == 0 => {
+            UserDecision::GoalAchieved if place == 0 => {
                 Err(self.too_soon(exchange, "it says that its goal is achieved before it has said anything"))
             }
-            UserMove::GivesUp if place == 0 => {
+            UserDecision::GivesUp if place == 0 => {
                 Err(self.too_soon(exchange, "it gives up before it has said anything"))
             }
-            UserMove::GoalAchieved => {
+            UserDecision::GoalAchieved => {
                 self.keep(exchange);
                 Ok(Simulated::Done(stopped(Termination::GoalReached)))
             }
-            UserMove::GivesUp => {
+            UserDecision::GivesUp => {
                 self.keep(exchange);
                 Ok(Simulated::Done(stopped(Termination::GaveUp)))
             }

@@ -1,5 +1,6 @@
 //! What tests ask of their session.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Kind, Place};
@@ -10,10 +11,12 @@ use super::engine::File;
 use super::keys::keys_as_written;
 use super::told;
 use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
-use crate::cases::{SHARED, SIMULATE, USER, assertions_in, brief_in, messages_in, topics_in, turn_in};
-use crate::checks::{Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path, Reference, Strength};
+use crate::cases::{SHARED, SIMULATE, Turn, USER, assertions_in, brief_in, messages_in, topics_in, turn_in};
+use crate::checks::{
+    Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path as JsonPath, Reference, Strength,
+};
 use crate::roles::Judgement;
-use crate::session::{Checked, Ended, SaidElsewhere, Session, Simulation, Subject};
+use crate::session::{Checked, Ended, Part, SaidElsewhere, Session, Simulation, Subject};
 
 /// What a command comes to.
 enum Reply {
@@ -108,8 +111,22 @@ impl Command<'_> {
         let written = keys_as_written(&self.given["turn"], &Kind::Shape(&TURN));
         match turn_in(&written, &session.case().unwritten, place) {
             Err(words) => Reply::Wrong(words),
-            Ok(turn) => done(session.say(turn).await),
+            Ok(mut turn) => match self.attach(&mut turn) {
+                Err(words) => Reply::Wrong(words),
+                Ok(()) => done(session.say(turn).await),
+            },
         }
+    }
+
+    /// Reads the files that are attached to a turn.
+    fn attach(self, turn: &mut Turn) -> Result<(), String> {
+        let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
+        for part in &mut turn.content {
+            if let Part::Media(media) = part {
+                media.load(&folders)?;
+            }
+        }
+        Ok(())
     }
 
     async fn simulate(self, session: &mut Session<'_>) -> Reply {
@@ -275,7 +292,7 @@ impl Command<'_> {
 
     /// Whether a path selects a value in another one.
     fn path(self) -> Reply {
-        match Path::parse(&self.text("path")) {
+        match JsonPath::parse(&self.text("path")) {
             Err(words) => Reply::Done(json!({"error": format!("this is not a JSON path: {words}")})),
             Ok(path) => {
                 let (holds, actual) = path.is_in(&self.given["value"], &self.given["expected"]);

@@ -306,9 +306,9 @@ declare module "hotseat" {
     readonly message?: string | null;
     /** The turn it is about, from 1; null for the whole conversation. */
     readonly turn?: number | null;
-    /** The criterion that was judged. */
+    /** The criterion that it decides: its name, or what it says. */
     readonly criterion?: string | null;
-    /** Why the judge says so. */
+    /** Why a judge has decided so. */
     readonly reasoning?: string | null;
     /** The topic that asserts it, and which visit of it, from 1. */
     readonly topic?: string | null;
