@@ -85,5 +85,11 @@ fn topics_in_full(topics: &Topics) -> String {
         format!("{:?}", (&topic.name, &topic.characteristic, &topic.agent_intent, triggers))
     };
     let all: Vec<String> = topics.topics.iter().map(one).collect();
-    format!("{:?} {} {} {}", topics.graph, topics.asks_judge, topics.always_decided, all.concat())
+    format!(
+        "{:?} {} {} {}",
+        topics.graph,
+        topics.following.asks_judge,
+        topics.following.always_decided,
+        all.concat()
+    )
 }

@@ -39,9 +39,7 @@ pub use judging::judging;
 pub use limits::millis;
 pub use partners::{Interactive, Simulator, Style};
 pub use reliability::{Declared, Reliability, reliability};
-pub use said::{
-    assertions_in, brief_in, messages_in, topic_is_sound, topics_in, turn_in, user_is_sound,
-};
+pub use said::{assertions_in, brief_in, messages_in, topic_is_sound, topics_in, turn_in, user_is_sound};
 pub use scenarios::{Scenario, scenario_set, stable_id};
 pub use script::{client_tools, interrupt_answers};
 pub use shared::Shared;
