@@ -338,16 +338,16 @@ impl Case {
         }
         let case = decode(&self.document, &self.document.node(), variables)?;
         Ok(Arc::new(match &self.body {
-            Some(body) => case.driven_by(body.clone(), self.place.clone()),
+            Some(body) => case.driven_by(body.clone(), self.place.clone(), self.scenario.clone()),
             None => case,
         }))
     }
 
-    /// The case with a body that stands at this place.
+    /// The case with a body that stands at this place, and the scenario that it is held with.
     #[must_use]
-    pub fn driven_by(self, body: Arc<dyn Body>, place: Place) -> Case {
+    pub fn driven_by(self, body: Arc<dyn Body>, place: Place, scenario: Option<Arc<Scenario>>) -> Case {
         let unwritten = Turn { place: place.clone(), ..self.unwritten };
-        Case { body: Some(body), place, unwritten, ..self }
+        Case { body: Some(body), place, unwritten, scenario, ..self }
     }
 
     /// The case with the files that are attached read; from the first of these folders that has them.

@@ -19,7 +19,8 @@ use crate::checks::Check;
 use crate::scripts::Powers;
 use hotseat_document::Diagnostic;
 
-/// How long a conversation with a simulated user may take as a whole where nobody says.
+/// How long a conversation may take as a whole where nobody says, if it has no end of its own: the user is simulated, or a
+/// program drives it.
 const WHOLE: Duration = Duration::from_secs(300);
 
 /// How a conversation ended.
@@ -49,6 +50,8 @@ pub enum Subject {
     LastTurn,
     /// The whole conversation, as far as it has come.
     Conversation,
+    /// A value that the test has at hand, whatever it was made of. It is told of with the turn that was held just before.
+    Value,
 }
 
 /// A conversation that is being held.
@@ -254,7 +257,7 @@ impl<'a> Session<'a> {
             return Err(self.fail(mistaken(mistakes)));
         }
         let looked = match (subject, self.turns().len()) {
-            (Subject::Conversation, _) => Looked::Whole { is_final: false },
+            (Subject::Conversation | Subject::Value, _) => Looked::Whole { is_final: false },
             (Subject::LastTurn, 0) => return self.without_turn(check),
             (Subject::LastTurn, n) => Looked::Turn(n - 1),
         };
@@ -264,7 +267,16 @@ impl<'a> Session<'a> {
             None => self.deciding.decide_one(&check, looked, &mut self.recorder).await,
         };
         self.paused += begun.elapsed();
-        self.record(checked)
+        let turn = match subject {
+            Subject::Value => self.held_just_before(),
+            Subject::LastTurn | Subject::Conversation => checked.turn,
+        };
+        self.record(Checked { turn, ..checked })
+    }
+
+    /// The turn that was held last; none behind a simulated user, whose turns belong together.
+    fn held_just_before(&self) -> Option<usize> {
+        self.turns().last().filter(|turn| &*turn.caller != "simulator").map(|turn| turn.number)
     }
 
     /// Records a check of a turn where nothing was said yet. A hard one ends the case, for the test is wrong.
@@ -458,7 +470,8 @@ impl<'a> Session<'a> {
 
     /// When the conversation as a whole is given up, and that limit.
     pub(super) fn whole_limit(&self) -> Option<(Instant, Duration)> {
-        let unless_said = self.case.simulator.as_ref().map(|_| WHOLE);
+        let is_open = self.case.simulator.is_some() || self.case.body.is_some();
+        let unless_said = is_open.then_some(WHOLE);
         let limit = self.time_limit().or(unless_said)?;
         Some((self.end_of(limit) + self.paused, limit))
     }

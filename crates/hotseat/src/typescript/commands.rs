@@ -11,7 +11,9 @@ use super::keys::keys_as_written;
 use super::told;
 use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
 use crate::cases::{SHARED, SIMULATE, USER, assertions_in, brief_in, messages_in, topics_in, turn_in};
-use crate::checks::{Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path, Reference, Strength};
+use crate::checks::{
+    Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path, Reference, Strength, shown,
+};
 use crate::roles::Judgement;
 use crate::session::{Checked, Ended, SaidElsewhere, Session, Simulation, Subject};
 
@@ -70,9 +72,12 @@ impl Command<'_> {
 
     /// Where in the file it was asked for.
     fn place(self, session: &Session<'_>) -> Place {
-        let stack = self.given["at"].as_str().unwrap_or_default();
-        let frames = self.file.scripts.frames(stack);
-        frames.into_iter().next().map_or_else(|| session.case().place.clone(), |frame| frame.place)
+        self.place_of(&self.given["at"]).unwrap_or_else(|| session.case().place.clone())
+    }
+
+    fn place_of(self, stack: &Value) -> Option<Place> {
+        let frames = self.file.scripts.frames(stack.as_str()?);
+        Some(frames.into_iter().next()?.place)
     }
 
     /// The failure of a test that asks for what makes no sense. It stays one, whoever catches what is thrown.
@@ -123,7 +128,17 @@ impl Command<'_> {
         let written = keys_as_written(&written, &Kind::Shape(&SHARED));
         match topics_in(&written, &session.case().shared().topics, self.place(session)) {
             Err(words) => Reply::Wrong(words),
-            Ok(topics) => done(session.declare_topics(Arc::new(topics)).await),
+            Ok(mut topics) => {
+                for topic in &mut topics.topics {
+                    let place = self.place_of(&self.given["places"][&*topic.name]);
+                    let topic = Arc::make_mut(topic);
+                    topic.place = place.unwrap_or_else(|| topics.place.clone());
+                    for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
+                        check.place = topic.place.clone();
+                    }
+                }
+                done(session.declare_topics(Arc::new(topics)).await)
+            }
         }
     }
 
@@ -144,7 +159,8 @@ impl Command<'_> {
         }
         let subject = match self.given["subject"].as_str() {
             Some("turn") => Subject::LastTurn,
-            _ => Subject::Conversation,
+            Some("conversation") => Subject::Conversation,
+            _ => Subject::Value,
         };
         let mut passed = true;
         for check in checks {
@@ -166,8 +182,10 @@ impl Command<'_> {
             compared => vec![self.compared(compared, place)],
         };
         let own = self.given["message"].as_str().map(str::to_string);
+        let negated = |check: &Check| check.negated != self.is("negated");
         let told = |check: Check| Check {
-            negated: check.negated != self.is("negated"),
+            negated: negated(&check),
+            written: check.written.as_deref().map(|written| Arc::new(negating(written, negated(&check)))),
             strength: if self.is("soft") { Strength::Soft } else { Strength::Hard },
             message: own.clone().or(check.message),
             place: place.clone(),
@@ -180,18 +198,29 @@ impl Command<'_> {
     fn compared(self, made: &Value, place: &Place) -> Check {
         let text = |key: &str| made[key].as_str().unwrap_or_default().to_string();
         let of_value = (made["kind"] == "value").then(|| asserted_of(place)).flatten();
+        let mut written = match &made["written"] {
+            Value::Null => json!({"type": made["kind"]}),
+            written => written.clone(),
+        };
+        let expected = match of_value {
+            Some(value) => {
+                let expected = format!("`{value}` {}", text("expected"));
+                written["of"] = value.into();
+                expected
+            }
+            None => text("expected"),
+        };
         let compared = Compared {
-            expected: match of_value {
-                Some(value) => format!("`{value}` {}", text("expected")),
-                None => text("expected"),
+            expected,
+            actual: match made["said"].as_str() {
+                Some(said) => shown(said),
+                None => text("actual"),
             },
-            actual: text("actual"),
             holds: match made["error"].as_str() {
                 Some(words) => Err(words.to_string()),
                 None => Ok(made["holds"].as_bool() == Some(true)),
             },
         };
-        let written = json!({"type": made["kind"], "value": compared.expected});
         Check {
             written: Some(Arc::new(written)),
             criterion: made["criterion"].as_str().map(Into::into),
@@ -260,6 +289,18 @@ impl Command<'_> {
             }
         }
     }
+}
+
+/// What a case file would say in place of an assertion that is turned round, or is not.
+fn negating(written: &Value, negated: bool) -> Value {
+    let mut written = written.clone();
+    if let Value::Object(members) = &mut written {
+        match negated {
+            true => drop(members.insert("negate".to_string(), true.into())),
+            false => drop(members.shift_remove("negate")),
+        }
+    }
+    written
 }
 
 /// What stands between the parentheses of `expect(…)` or `evaluate(…)`, before the matcher at a place.

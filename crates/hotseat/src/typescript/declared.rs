@@ -12,7 +12,7 @@ use super::engine::{File, MODULE};
 use super::keys::keys_as_written;
 use super::program::Program;
 use crate::cases::shape::CASE;
-use crate::cases::{Case, Decoding, Suite};
+use crate::cases::{Case, Decoding, Suite, scenario_set};
 use crate::scripts::{Library, Places};
 use crate::session::Redactor;
 
@@ -82,6 +82,8 @@ struct Declared {
     place: Option<Place>,
     /// What a case file would say of it.
     written: Value,
+    /// The scenario that it is held with: `set` and `data`.
+    scenario: Option<Value>,
 }
 
 /// Runs a file to see what it declares.
@@ -117,11 +119,12 @@ impl Declared {
             name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
             place,
             written: keys_as_written(&one["case"], &Kind::Shape(&CASE)),
+            scenario: one.get("scenario").filter(|given| given.is_object()).cloned(),
         }
     }
 
     fn case(self, file: &File, decoding: Decoding<'_>) -> Decoded {
-        let Declared { kind, number, name, place, written } = self;
+        let Declared { kind, number, name, place, written, scenario } = self;
         let place = place.unwrap_or_else(|| {
             Place::new(&Source::new(file.module.path().to_string(), String::new(), 1), 0..0)
         });
@@ -133,8 +136,13 @@ impl Declared {
         let source = Source::new(place.file().to_string(), written.to_string(), place.line());
         let case = Case::read(&source, json::parse, decoding);
         let case = case.map_err(|mistakes| at_place(mistakes, &place))?;
+        let held_with = scenario.map(|given| {
+            let set = serde_json::json!({"name": given["set"], "scenarios": [given["data"]]});
+            scenario_set(set, &[]).map_err(|mistakes| at_place(mistakes, &place))
+        });
+        let scenario = held_with.transpose()?.and_then(|mut one| one.pop());
         let program = Program { file: file.clone(), kind, place: number, name };
-        Ok(case.driven_by(Arc::new(program), place))
+        Ok(case.driven_by(Arc::new(program), place, scenario))
     }
 }
 

@@ -92,12 +92,16 @@ function criterion(name, ...args) {
   return handle;
 }
 
+/** Where topics are declared. */
+const declaredAt = new WeakMap();
+
 function topic(name, definition = {}) {
   outside("topic");
   const handle = named("topic", name);
   if (!isObject(definition)) throw misuse(`what is said of the topic \`${name}\` is an object, and not ${shown(definition)}`);
   if (Object.hasOwn(group.topics, name)) throw misuse(`the topic \`${name}\` was declared here before`);
   group.topics[name] = definition;
+  declaredAt.set(definition, at());
   return handle;
 }
 
@@ -149,8 +153,8 @@ function scenarioSet(name, source, body) {
   });
   const outer = scenario;
   for (const one of read) {
-    scenario = deepFrozen(structured(one));
-    body(scenario);
+    scenario = { set: name, data: deepFrozen(structured(one)) };
+    body(scenario.data);
   }
   scenario = outer;
 }
@@ -173,13 +177,12 @@ function criteriaOf(chain) {
 
 /** What a test is as a case of a case file. */
 function asCase(test) {
-  const { options, group: own, scenario: given } = test;
+  const { options, group: own } = test;
   const chain = own.chain;
   const { skip: _, ...all } = Object.assign({}, ...chain.map((one) => one.options), options);
   const tags = [...chain.map((one) => one.options), options].flatMap((one) => one.tags ?? []);
   const declared = { ...all, ...criteriaOf(chain) };
   if (tags.length > 0) declared.tags = [...new Set(tags)];
-  if (given !== undefined) declared.metadata = { ...declared.metadata, scenario: given };
   return { ...declared, name: fullName(test) };
 }
 

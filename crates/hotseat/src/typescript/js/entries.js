@@ -15,7 +15,7 @@ function declared(namespace) {
   const cases = tests.map((test, place) => {
     const chosen = isChosen(test);
     const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
-    return { kind: "it", place, at: test.at, only: chosen, case: marked(asCase(test), skip) };
+    return { kind: "it", place, at: test.at, scenario: test.scenario, only: chosen, case: marked(asCase(test), skip) };
   });
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
@@ -29,7 +29,7 @@ async function run(namespace, { kind, place, name, ctx }) {
   const test = kind === "test" ? { group: file } : tests[place];
   if (kind === "it" && (test === undefined || fullName(test) !== name)) throw new Error(`\`${name}\` was declared when the run was planned, and is not declared now`);
   const chain = test.group.chain;
-  const body = () => (kind === "test" ? namespace[name](testing(name, { above: [], failed: false }), ctx) : test.body({ user, agent, conversation, scenario: test.scenario, ctx }));
+  const body = () => (kind === "test" ? namespace[name](testing(name, { above: [], failed: false }), ctx) : test.body({ user, agent, conversation, scenario: test.scenario?.data, ctx }));
   running = { criteria: over(chain, "criteria"), topics: over(chain, "topics"), simulators: chain.flatMap((one) => one.simulators) };
   try {
     await around(chain, body);
