@@ -439,6 +439,45 @@ fn tool_result() {
 }
 
 #[test]
+fn value() {
+    let of = |of: &str, how: &str, what: Value| json!({"type": "value", "of": of, how: what});
+    table(
+        books,
+        &[
+            (of("turn_count", "equals", json!(1)), Held),
+            (of("turn_count", "equals", json!(2)), Failed),
+            (of("turn_count", "at_least", json!(1)), Held),
+            (of("turn_count", "at_least", json!(2)), Failed),
+            (of("turn_count", "at_most", json!(1)), Held),
+            (of("turn_count", "at_most", json!(0)), Failed),
+            (of("tool_names", "equals", json!(["book", "agents__lookup", "book", "forgotten"])), Held),
+            (of("tool_names", "equals", json!(["book", "agents__lookup", "forgotten"])), Failed),
+            (of("tool_names", "contains", json!(["forgotten", "book"])), Held),
+            (of("tool_names", "contains", json!("book")), Held),
+            (of("tool_names", "contains", json!(["book", "pay"])), Failed),
+        ],
+    );
+    for (assertion, words) in [
+        (
+            r#"{"type": "value", "of": "turns", "equals": 1}"#,
+            "`of` must be `turn_count`, `tool_names` or `topic_history`",
+        ),
+        (r#"{"type": "value", "of": "turn_count"}"#, "`value` needs one comparison"),
+        (r#"{"type": "value", "of": "turn_count", "at_least": 1, "at_most": 2}"#, "needs one comparison"),
+        (r#"{"type": "value", "of": "turn_count", "contains": "a"}"#, "`turn_count` is compared by `equals`"),
+        (r#"{"type": "value", "of": "turn_count", "equals": ["a"]}"#, "`turn_count` is compared by `equals`"),
+        (r#"{"type": "value", "of": "tool_names", "at_least": 1}"#, "`tool_names` is compared by `equals`"),
+        (r#"{"type": "value", "of": "tool_names", "equals": 1}"#, "`tool_names` is compared by `equals`"),
+        (
+            r#"{"type": "value", "of": "topic_history", "contains": "greeting"}"#,
+            "no topics are followed here",
+        ),
+    ] {
+        refused_assertion(assertion, words);
+    }
+}
+
+#[test]
 fn tool_sequence() {
     let made = json!([
         {"name": "book", "arguments": {"to": "Rome", "seats": 2, "who": {"name": "Ann", "age": 30}}},

@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hotseat_testkit::agui::Run;
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use common::typescript::{
     IMPORTS, JUDGE, USER, booking, came_to, heard, helped, holds_or_not, project, refused, statuses,
 };
-use common::{Project, echo_agent};
+use common::{Project, echo_agent, example};
 
 const MIXED: &str = "
 export function TestFirst(t) { t.assert.True(true); }
@@ -718,29 +717,6 @@ fn init_writes_a_first_suite_that_runs() {
     assert_eq!(project.hotseat(&["init", "--typescript"]).code, 0);
     assert_eq!(project.workspace.read("tests/first_test.ts"), "// mine");
     assert_eq!(project.workspace.read(".hotseat/hotseat.d.ts"), types);
-}
-
-/// A folder of this repository, copied into a project.
-fn example(name: &str) -> Project {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-    let project = Project::empty();
-    let mut folders = vec![from.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap();
-            match path.is_dir() {
-                // What runs have left behind is no part of the example.
-                _ if name.starts_with('.') => {}
-                true => folders.push(path),
-                false => {
-                    let text = std::fs::read_to_string(&path).unwrap();
-                    project.workspace.file(path.strip_prefix(&from).unwrap().to_str().unwrap(), &text);
-                }
-            }
-        }
-    }
-    project
 }
 
 /// The test script of a document, word for word.

@@ -91,6 +91,17 @@ async fn says(session: &mut Session<'_>, words: &str) -> Result<(), Ended> {
     session.say(turn).await
 }
 
+#[test]
+fn a_program_has_a_limit_where_nobody_says_one() {
+    let (held, _) = held(|session| {
+        Box::pin(async move {
+            assert_eq!(session.limit().map(|(_, limit)| limit), Some(Duration::from_secs(300)));
+            Ok(())
+        })
+    });
+    assert_eq!(held.verdict.status, Status::Passed, "{:?}", held.verdict);
+}
+
 fn contains(session: &Session<'_>, text: &str) -> Check {
     let kind = CheckKind::Contains(Contains { text: text.to_string(), there: true });
     Check::new(kind, session.case().place.clone())

@@ -139,6 +139,29 @@ impl Tested {
     }
 }
 
+/// A folder of `examples`, copied into a project.
+pub fn example(name: &str) -> Project {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let project = Project::empty();
+    let mut folders = vec![from.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            match path.is_dir() {
+                // What runs have left behind is no part of the example.
+                _ if name.starts_with('.') => {}
+                true => folders.push(path),
+                false => {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    project.workspace.file(path.strip_prefix(&from).unwrap().to_str().unwrap(), &text);
+                }
+            }
+        }
+    }
+    project
+}
+
 /// Whatever is wrong, it is said in words.
 #[track_caller]
 pub fn never_panicked(output: &Output) {

@@ -12,9 +12,9 @@ use super::limits::timeout;
 use super::variables::mistake;
 use crate::checks::{
     ArgumentMatch, Check, CheckKind, Claims, Contains, Equals, Expected, ExpectedCall, Given, Goal, Grounded,
-    HistoryOrder, InTopic, Intent, JsonPath, JsonSchema, Judged, Judging, Matter, Open, Path, ReachedTopic,
-    Reference, Regex, Schema, Scripted, SequenceMatch, ToolCalled, ToolResult, ToolSequence, TopicHistory,
-    Type, ValueType,
+    HistoryOrder, InTopic, Intent, JsonPath, JsonSchema, Judged, Judging, ListIs, Matter, NumberIs, Open,
+    Path, ReachedTopic, Reference, Regex, Schema, Scripted, SequenceMatch, ToolCalled, ToolResult,
+    ToolSequence, TopicHistory, Type, ValueOf, ValueType,
 };
 use hotseat_document::{Diagnostics, Map, Place, View};
 
@@ -129,6 +129,7 @@ fn kind(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)>
             };
             (CheckKind::TopicHistory(TopicHistory { names, order }), place("value"))
         }
+        "value" => (CheckKind::ValueOf(value_of(map, mistakes)?), place("of")),
         name @ ("max_tokens" | "max_cost" | "max_tool_calls") => {
             (CheckKind::Budget(budget(name, map.get("value")?, mistakes)?), place("value"))
         }
@@ -313,6 +314,47 @@ fn asking(matter: Matter, map: &Map<'_>, key: &str, mistakes: &mut Diagnostics) 
     let judging = judging(map.get("judge"), mistakes);
     let place = map.place_of(key).unwrap_or_else(|| map.place());
     (CheckKind::Judged(Judged { matter, judging }), place)
+}
+
+/// `value`: one comparison, and one that suits what is compared.
+fn value_of(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<ValueOf> {
+    const COMPARISONS: [&str; 4] = ["equals", "at_least", "at_most", "contains"];
+    let of = map.text("of")?;
+    let is_number = of == "turn_count";
+    let suits =
+        if is_number { "`equals`, `at_least` or `at_most` with a number" } else { "`equals` or `contains`" };
+    let suits = format!("`{of}` is compared by {suits}");
+    let mut written = COMPARISONS.iter().filter(|key| map.has(key));
+    let (Some(key), None) = (written.next(), written.next()) else {
+        mistakes.push(mistake(map.place_of("of"), "`value` needs one comparison").help(suits));
+        return None;
+    };
+    let view = map.get(key)?;
+    let number = || view.json().as_u64();
+    let list = || {
+        let names = view.one_or_many().filter_map(View::text).map(str::to_string).collect::<Vec<_>>();
+        (view.json().as_u64().is_none()).then_some(names)
+    };
+    let number = match *key {
+        "equals" => number().map(NumberIs::Equal),
+        "at_least" => number().map(NumberIs::AtLeast),
+        "at_most" => number().map(NumberIs::AtMost),
+        _ => None,
+    };
+    let list = match *key {
+        "equals" => list().map(ListIs::Equal),
+        "contains" => list().map(ListIs::Containing),
+        _ => None,
+    };
+    let compared = match of {
+        "turn_count" => number.map(ValueOf::TurnCount),
+        "tool_names" => list.map(ValueOf::ToolNames),
+        _ => list.map(ValueOf::TopicHistory),
+    };
+    if compared.is_none() {
+        mistakes.push(mistake(map.place_of(key), suits));
+    }
+    compared
 }
 
 /// One text or several.

@@ -1,7 +1,7 @@
 //! What a typed assertion may be, as data: one shape for each type.
 
 use super::shape::{ASSERT, COUNT, CRITERION_OF_ITS_OWN, JUDGE_KIND, MILLISECONDS, TIMES, TOKENS};
-use crate::checks::Type;
+use crate::checks::{Type, ValueOf};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 
 /// A typed assertion, or a block: a mapping without `type` is a block.
@@ -21,6 +21,7 @@ pub static ASSERTION: Tagged = Tagged {
         &TOPIC,
         &REACHED_TOPIC,
         &TOPIC_HISTORY,
+        &VALUE,
         &MAX_TOKENS,
         &MAX_COST,
         &MAX_TOOL_CALLS,
@@ -309,6 +310,28 @@ assertion!(
             "`strict`: just these. `in_order`: all of these, perhaps others between them.",
         )
         .default("strict"),
+    ]
+);
+
+assertion!(
+    VALUE,
+    "ValueOf",
+    "value",
+    "A number or a list of the conversation so far is compared: `equals`, `at_least` and `at_most` a number, `equals` and `contains` a list.",
+    [
+        Field::required(
+            "of",
+            Kind::Choice(ValueOf::NAMES),
+            "What is compared: `turn_count` is a number; `tool_names`, of the tools that were called, and `topic_history` are lists.",
+        ),
+        Field::optional("equals", Kind::OneOf(&[TIMES, Kind::List(&Kind::NonEmptyText)]), "It is just this.",),
+        Field::optional("at_least", TIMES, "It is this or more."),
+        Field::optional("at_most", TIMES, "It is this or less."),
+        Field::optional(
+            "contains",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]),
+            "This is in it, or all of these are.",
+        ),
     ]
 );
 

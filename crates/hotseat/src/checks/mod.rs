@@ -33,6 +33,7 @@ mod tool_called;
 mod tool_result;
 mod tool_sequence;
 mod topic;
+mod value;
 mod value_type;
 
 use std::sync::Arc;
@@ -43,7 +44,7 @@ use serde_json::Value;
 
 pub use after::After;
 pub use all_of::AllOf;
-pub use answer::{answer, json_in, whole_json};
+pub use answer::{answer, json_in, shown, whole_json};
 pub use arguments_never::ArgumentsNever;
 pub use beside_calls::NoTextBesideCalls;
 pub use budget::Budget;
@@ -73,6 +74,7 @@ pub use tool_called::{ArgumentMatch, ToolCalled};
 pub use tool_result::{Expected, ToolResult};
 pub use tool_sequence::{ExpectedCall, SequenceMatch, ToolSequence};
 pub use topic::{HistoryOrder, InTopic, ReachedTopic, TopicHistory};
+pub use value::{ListIs, NumberIs, ValueOf};
 pub use value_type::{Type, ValueType};
 
 use hotseat_document::Place;
@@ -155,6 +157,8 @@ pub enum CheckKind {
     ReachedTopic(ReachedTopic),
     /// The topics that the conversation has been in.
     TopicHistory(TopicHistory),
+    /// A number or a list of the conversation is this.
+    ValueOf(ValueOf),
     /// Another agent judges.
     Judged(Judged),
     /// A function of the program that the test is decides.
@@ -194,6 +198,7 @@ impl CheckKind {
             CheckKind::InTopic(check) => check.describe(),
             CheckKind::ReachedTopic(check) => check.describe(),
             CheckKind::TopicHistory(check) => check.describe(),
+            CheckKind::ValueOf(check) => check.describe(),
             CheckKind::Judged(check) => check.describe(),
             CheckKind::Native(check) => check.describe(),
             CheckKind::Compared(check) => check.describe(),
@@ -227,6 +232,7 @@ impl CheckKind {
             CheckKind::InTopic(check) => check.decide(scope),
             CheckKind::ReachedTopic(check) => check.decide(scope),
             CheckKind::TopicHistory(check) => check.decide(scope),
+            CheckKind::ValueOf(check) => check.decide(scope),
             CheckKind::Judged(_) => Judged::decide(),
             CheckKind::Native(check) => check.decide(scope),
             CheckKind::Compared(check) => check.decide(),
@@ -304,6 +310,7 @@ impl Check {
             CheckKind::InTopic(check) => Some(&check.names),
             CheckKind::ReachedTopic(check) => Some(std::slice::from_ref(&check.name)),
             CheckKind::TopicHistory(check) => Some(&check.names),
+            CheckKind::ValueOf(check) => check.topics(),
             _ => None,
         }
     }

@@ -86,12 +86,12 @@ impl TopicHistory {
 }
 
 /// The topics that were visited up to the end of a scope; none where topics are not followed.
-fn visited(scope: Scope<'_>) -> Option<Vec<String>> {
+pub(super) fn visited(scope: Scope<'_>) -> Option<Vec<String>> {
     let visits = Visit::all(scope.so_far());
     (!visits.is_empty()).then(|| visits.iter().map(|visit| visit.topic.to_string()).collect())
 }
 
-fn not_followed(scope: Scope<'_>) -> String {
+pub(super) fn not_followed(scope: Scope<'_>) -> String {
     match scope.so_far().is_empty() {
         true => "no topics were visited: nothing was said yet".to_string(),
         false => "topics are not followed: there is no `graph`".to_string(),

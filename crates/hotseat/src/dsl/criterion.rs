@@ -141,7 +141,7 @@ impl Code {
             Code::Conversation(decide) => decide(conversation),
             Code::Messages(decide) => decide(&conversation.messages()),
         };
-        (holds, format!("the function returned {holds}"))
+        (holds, format!("it returned {holds}"))
     }
 }
 

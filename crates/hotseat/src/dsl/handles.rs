@@ -393,6 +393,7 @@ impl Conversation {
 #[must_use = "nothing is asserted until this is awaited"]
 pub fn assert_that<S: ?Sized, M: Matcher<S>>(
     hard: bool,
+    written: &'static str,
     subject: &S,
     matcher: M,
     message: Option<String>,
@@ -400,7 +401,7 @@ pub fn assert_that<S: ?Sized, M: Matcher<S>>(
     let at = At::here();
     let line = Line::current();
     let asserted = Asserted {
-        assertion: matcher.assertion(subject),
+        assertion: matcher.assertion(subject).of_value(written),
         strength: if hard { Strength::Hard } else { Strength::Soft },
         message,
         at,

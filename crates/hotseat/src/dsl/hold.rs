@@ -103,7 +103,8 @@ async fn hold(example: Arc<Example>, session: &mut Session<'_>) -> Result<(), Fa
             () = out_of_time => match (given_up, limit) {
                 (None, Some((_, limit))) => {
                     let message = format!("the case timed out after {} ms", limit.as_millis());
-                    doing.session.fail(Failure::new(FailureKind::Timeout, message));
+                    let running = format!("{}: this example was still running", doing.example.at);
+                    doing.session.fail(Failure::new(FailureKind::Timeout, message).with_detail(running));
                     seen.lock().unwrap_or_else(PoisonError::into_inner).over = true;
                     let _ = time.send(Time::Over);
                     given_up = Some(Instant::now());

@@ -78,9 +78,10 @@ pub mod prelude {
         Agent, AgentContext, Answer, Assertion, Brief, Conversation, Evaluation, Fixture, Graph, Group,
         Matcher, Message, Responder, Response, Role, Scenario, Simulated, Test, ToolCall, Topic, Turn, User,
         achieve_goal, achieve_stated_goal, after_turns_in, call_tool, claim, contains, contains_any,
-        ends_with, eq, evaluate, expect, factory, ge, graph, grounded_in, gt, have_tool_call, in_topic,
-        intent, is_empty, le, len, load, lt, matches, matches_any, ne, not, on_condition, on_response_match,
-        on_tool_call, on_user_match, one_of, reached_topic, replies, satisfies, satisfy, starts_with, that,
+        ends_with, eq, evaluate, expect, factory, ge, graph, grounded_in, gt, have_tool_call, holds,
+        in_topic, intent, is_empty, le, len, load, lt, matches, matches_any, ne, not, on_condition,
+        on_response_match, on_tool_call, on_user_match, one_of, reached_topic, replies, satisfies, satisfy,
+        starts_with, that,
     };
 }
 
@@ -103,13 +104,13 @@ pub mod prelude {
 macro_rules! expect {
     ($subject:expr, $matcher:expr $(,)?) => {
         {
-            $crate::dsl::assert_that(true, &$subject, $matcher, ::std::option::Option::None).await;
+            $crate::dsl::assert_that(true, ::std::stringify!($subject), &$subject, $matcher, ::std::option::Option::None).await;
         }
     };
     ($subject:expr, $matcher:expr, $($message:tt)+) => {
         {
             let message = ::std::option::Option::Some(::std::format!($($message)+));
-            $crate::dsl::assert_that(true, &$subject, $matcher, message).await;
+            $crate::dsl::assert_that(true, ::std::stringify!($subject), &$subject, $matcher, message).await;
         }
     };
 }
@@ -133,10 +134,10 @@ macro_rules! expect {
 #[macro_export]
 macro_rules! evaluate {
     ($subject:expr, $matcher:expr $(,)?) => {
-        $crate::dsl::assert_that(false, &$subject, $matcher, ::std::option::Option::None).await
+        $crate::dsl::assert_that(false, ::std::stringify!($subject), &$subject, $matcher, ::std::option::Option::None).await
     };
     ($subject:expr, $matcher:expr, $($message:tt)+) => {{
         let message = ::std::option::Option::Some(::std::format!($($message)+));
-        $crate::dsl::assert_that(false, &$subject, $matcher, message).await
+        $crate::dsl::assert_that(false, ::std::stringify!($subject), &$subject, $matcher, message).await
     }};
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_document::Place;
 use hotseat_trace::{Failure, FailureKind};
+use serde_json::{Value, json};
 
 use super::line::{Asserted, Order, Over, Said, Seen};
 use super::matcher::Form;
@@ -15,6 +16,9 @@ use super::views::Evaluation;
 use crate::cases::{Options, Turn, assertions_in};
 use crate::checks::{Check, CheckKind, Compared, Native};
 use crate::session::{Ended, Part, Session, Simulation};
+
+const NOT_OF_SEVERAL: &str =
+    "`not` of several: it is not plain whether none may hold or not all; negate each of them";
 
 /// A session, the example that drives it, and what that can see of it.
 pub(super) struct Doing<'h, 's> {
@@ -132,9 +136,7 @@ impl Doing<'_, '_> {
         let found = checks(assertion.form, assertion.negated, &place, &self.example);
         let checks = found.map_err(|words| self.wrong(&words, at))?;
         if assertion.negated && checks.len() > 1 {
-            let words =
-                "`not` of several: it is not plain whether none may hold or not all; negate each of them";
-            return Err(self.wrong(words, at));
+            return Err(self.wrong(NOT_OF_SEVERAL, at));
         }
         let mut holds = true;
         for check in checks {
@@ -157,18 +159,39 @@ pub(super) fn checks(
     example: &Example,
 ) -> Result<Vec<Check>, String> {
     let one = |kind| vec![Check { negated, ..Check::new(kind, place.clone()) }];
-    let written = |mut value: serde_json::Value| {
-        if negated {
+    let written = |mut value: Value| {
+        if negated && value["negate"] == true {
+            value.as_object_mut().map(|members| members.shift_remove("negate"));
+        } else if negated {
+            if !value.is_object() {
+                return Err(NOT_OF_SEVERAL.to_string());
+            }
             value["negate"] = true.into();
         }
         assertions_in(&value)
     };
     match form {
-        Form::Known { expected, holds, actual } => {
-            Ok(one(CheckKind::Compared(Compared { expected, actual, holds: Ok(holds) })))
+        Form::Known(known) => {
+            let mut written = json!({"type": "value"});
+            if let Some(of) = known.of {
+                written["of"] = of.into();
+            }
+            let expected = known.describe();
+            let kind = match known.holds {
+                Some(holds) => {
+                    CheckKind::Compared(Compared { expected, actual: known.actual, holds: Ok(holds) })
+                }
+                None => CheckKind::Native(Native::new(expected, move |_| (None, known.actual.clone()))),
+            };
+            Ok(noted(one(kind), written, negated))
         }
-        Form::Unknown { expected, why } => {
-            Ok(one(CheckKind::Native(Native::new(expected, move |_| (None, why.clone())))))
+        Form::Judged { name, found } => {
+            let compared = Compared {
+                expected: format!("satisfies {name}"),
+                actual: found.as_ref().map_or(String::new(), |holds| format!("it returned {holds}")),
+                holds: found,
+            };
+            Ok(satisfies(&name, one(CheckKind::Compared(compared)), negated))
         }
         Form::Native(native) => Ok(one(CheckKind::Native(native))),
         Form::Wrong(words) => Err(words),
@@ -178,16 +201,29 @@ pub(super) fn checks(
             for name in criteria {
                 let by_code = example.criteria.get(&name).and_then(by_code);
                 all.extend(match by_code {
-                    Some(native) => {
-                        let named = |check| Check { criterion: Some(name.as_str().into()), ..check };
-                        one(CheckKind::Native(native)).into_iter().map(named).collect()
-                    }
-                    None => written(serde_json::json!({"type": "satisfy", "criteria": name}))?,
+                    Some(native) => satisfies(&name, one(CheckKind::Native(native)), negated),
+                    None => written(json!({"type": "satisfy", "criteria": name}))?,
                 });
             }
             Ok(all)
         }
     }
+}
+
+/// Checks that decide a criterion which a case file would name so.
+fn satisfies(name: &str, checks: Vec<Check>, negated: bool) -> Vec<Check> {
+    let named = |check| Check { criterion: Some(name.into()), ..check };
+    let checks = checks.into_iter().map(named).collect();
+    noted(checks, json!({"type": "satisfy", "criteria": name}), negated)
+}
+
+/// Checks with what a case file would say in their place.
+fn noted(checks: Vec<Check>, mut written: Value, negated: bool) -> Vec<Check> {
+    if negated {
+        written["negate"] = true.into();
+    }
+    let written = Arc::new(written);
+    checks.into_iter().map(|check| Check { written: Some(written.clone()), ..check }).collect()
 }
 
 pub(super) fn test_error(message: String) -> Failure {

@@ -64,6 +64,15 @@ impl Scenario {
         }
     }
 
+    /// The texts of a list under a name; nothing where there is no list.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let text = |entry: Value| match entry {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        self.list(name).into_iter().map(text).collect()
+    }
+
     /// The entries of a list under a name; nothing where there is no list.
     pub fn list(&self, name: &str) -> Vec<Value> {
         match self.get(name) {

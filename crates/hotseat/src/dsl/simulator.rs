@@ -6,6 +6,7 @@ use std::time::Duration;
 use hotseat_trace::{Scope, Termination, Turn as Recorded};
 
 use super::handles::Conversation;
+use super::matcher::Names;
 use super::place::At;
 use super::views::Turn;
 use crate::cases::{Brief as Told, Character, Notes, Template};
@@ -71,6 +72,12 @@ impl Brief {
     /// One more thing that the user knows: it is added to notes that are said above.
     pub fn context_note(&mut self, note: impl Into<String>) -> &mut Brief {
         noted(&mut self.character.context, note.into());
+        self
+    }
+
+    /// Several more things that the user knows; see [`context_note`](Brief::context_note).
+    pub fn context_notes(&mut self, notes: impl Names) -> &mut Brief {
+        notes.names().into_iter().for_each(|note| noted(&mut self.character.context, note));
         self
     }
 

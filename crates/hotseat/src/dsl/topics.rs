@@ -117,6 +117,8 @@ impl Topic {
             let found = found.map_err(|words| (words, at))?;
             all.extend(found.into_iter().map(|check| Check { place: place.clone(), strength, ..check }));
         }
+        // What decides comes first, as in case files.
+        all.sort_by_key(|check| !check.is_hard());
         let triggers =
             self.triggers.iter().map(|(trigger, at)| trigger.fires(*at).map_err(|words| (words, *at)));
         Ok(Declared {

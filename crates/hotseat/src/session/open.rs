@@ -19,7 +19,8 @@ use crate::checks::{Check, CheckKind};
 use crate::scripts::Powers;
 use hotseat_document::Diagnostic;
 
-/// How long a conversation with a simulated user may take as a whole where nobody says.
+/// How long a conversation may take as a whole where nobody says, if it has no end of its own: the user is simulated, or a
+/// program drives it.
 const WHOLE: Duration = Duration::from_secs(300);
 
 /// How a conversation ended.
@@ -49,6 +50,8 @@ pub enum Subject {
     LastTurn,
     /// The whole conversation, as far as it has come.
     Conversation,
+    /// A value that the test has at hand, whatever it was made of. It is told of with the turn that was held just before.
+    Value,
 }
 
 /// A conversation that is being held.
@@ -253,6 +256,11 @@ impl<'a> Session<'a> {
         self.decide_all(vec![check], subject).await.map(|decided| &decided[0])
     }
 
+    /// The turn that was held last; none behind a simulated user, whose turns belong together.
+    fn held_just_before(&self) -> Option<usize> {
+        self.turns().last().filter(|turn| &*turn.caller != "simulator").map(|turn| turn.number)
+    }
+
     /// Has checks decided that are asserted at once: whatever one of them comes to, so are the others.
     ///
     /// # Errors
@@ -274,9 +282,7 @@ impl<'a> Session<'a> {
         for check in checks {
             let looked = match (subject, self.turns().len()) {
                 // Values are compared whether anything was said or not.
-                (Subject::Conversation, 0) if matches!(check.kind, CheckKind::Compared(_)) => {
-                    Looked::Whole { is_final: false }
-                }
+                (Subject::Value, _) => Looked::Whole { is_final: false },
                 (_, 0) => {
                     self.without_turn(check)?;
                     continue;
@@ -290,7 +296,11 @@ impl<'a> Session<'a> {
                 None => self.deciding.decide_one(&check, looked, &mut self.recorder).await,
             };
             self.paused += begun.elapsed();
-            self.checks.push(checked);
+            let turn = match subject {
+                Subject::Value => self.held_just_before(),
+                Subject::LastTurn | Subject::Conversation => checked.turn,
+            };
+            self.checks.push(Checked { turn, ..checked });
         }
         self.unless_failed(first)?;
         Ok(&self.checks[first..])
@@ -489,7 +499,8 @@ impl<'a> Session<'a> {
 
     /// When the conversation as a whole is given up, and that limit.
     pub(super) fn whole_limit(&self) -> Option<(Instant, Duration)> {
-        let unless_said = self.case.simulator.as_ref().map(|_| WHOLE);
+        let is_open = self.case.simulator.is_some() || self.case.body.is_some();
+        let unless_said = is_open.then_some(WHOLE);
         let limit = self.time_limit().or(unless_said)?;
         Some((self.end_of(limit) + self.paused, limit))
     }

@@ -13,7 +13,7 @@ use super::told;
 use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
 use crate::cases::{SHARED, SIMULATE, Turn, USER, assertions_in, brief_in, messages_in, topics_in, turn_in};
 use crate::checks::{
-    Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path as JsonPath, Reference, Strength,
+    Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path as JsonPath, Reference, Strength, shown,
 };
 use crate::roles::Judgement;
 use crate::session::{Checked, Ended, Part, SaidElsewhere, Session, Simulation, Subject};
@@ -95,6 +95,11 @@ impl Command<'_> {
         self.file.scripts.frames(stack).into_iter().map(|frame| frame.place)
     }
 
+    fn place_of(self, stack: &Value) -> Option<Place> {
+        let frames = self.file.scripts.frames(stack.as_str()?);
+        Some(frames.into_iter().next()?.place)
+    }
+
     /// The failure of a test that asks for what makes no sense. It stays one, whoever catches what is thrown.
     fn mistaken(self, words: &str, session: &Session<'_>) -> Failure {
         let place = self.place(session);
@@ -162,7 +167,17 @@ impl Command<'_> {
         let case = session.case();
         match topics_in(&written, &case.shared().topics, case.following, self.place(session)) {
             Err(words) => Reply::Wrong(words),
-            Ok(topics) => done(session.declare_topics(Arc::new(topics)).await),
+            Ok(mut topics) => {
+                for topic in &mut topics.topics {
+                    let place = self.place_of(&self.given["places"][&*topic.name]);
+                    let topic = Arc::make_mut(topic);
+                    topic.place = place.unwrap_or_else(|| topics.place.clone());
+                    for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
+                        check.place = topic.place.clone();
+                    }
+                }
+                done(session.declare_topics(Arc::new(topics)).await)
+            }
         }
     }
 
@@ -187,7 +202,8 @@ impl Command<'_> {
         }
         let subject = match self.given["subject"].as_str() {
             Some("turn") => Subject::LastTurn,
-            _ => Subject::Conversation,
+            Some("conversation") => Subject::Conversation,
+            _ => Subject::Value,
         };
         let holds = |checked: &Checked| checked.verdict.passed && checked.error.is_none();
         match session.decide_all(checks, subject).await {
@@ -206,8 +222,10 @@ impl Command<'_> {
             compared => vec![self.compared(compared, place)],
         };
         let own = self.given["message"].as_str().map(str::to_string);
+        let negated = |check: &Check| check.negated != self.is("negated");
         let told = |check: Check| Check {
-            negated: check.negated != self.is("negated"),
+            negated: negated(&check),
+            written: check.written.as_deref().map(|written| Arc::new(negating(written, negated(&check)))),
             strength: if self.is("soft") { Strength::Soft } else { Strength::Hard },
             message: own.clone().or(check.message),
             place: place.clone(),
@@ -220,18 +238,29 @@ impl Command<'_> {
     fn compared(self, made: &Value, place: &Place) -> Check {
         let text = |key: &str| made[key].as_str().unwrap_or_default().to_string();
         let of_value = (made["kind"] == "value").then(|| asserted_of(place)).flatten();
+        let mut written = match &made["written"] {
+            Value::Null => json!({"type": made["kind"]}),
+            written => written.clone(),
+        };
+        let expected = match of_value {
+            Some(value) => {
+                let expected = format!("`{value}` {}", text("expected"));
+                written["of"] = value.into();
+                expected
+            }
+            None => text("expected"),
+        };
         let compared = Compared {
-            expected: match of_value {
-                Some(value) => format!("`{value}` {}", text("expected")),
-                None => text("expected"),
+            expected,
+            actual: match made["said"].as_str() {
+                Some(said) => shown(said),
+                None => text("actual"),
             },
-            actual: text("actual"),
             holds: match made["error"].as_str() {
                 Some(words) => Err(words.to_string()),
                 None => Ok(made["holds"].as_bool() == Some(true)),
             },
         };
-        let written = json!({"type": made["kind"], "value": compared.expected});
         Check {
             written: Some(Arc::new(written)),
             criterion: made["criterion"].as_str().map(Into::into),
@@ -300,6 +329,18 @@ impl Command<'_> {
             }
         }
     }
+}
+
+/// What a case file would say in place of an assertion that is turned round, or is not.
+fn negating(written: &Value, negated: bool) -> Value {
+    let mut written = written.clone();
+    if let Value::Object(members) = &mut written {
+        match negated {
+            true => drop(members.insert("negate".to_string(), true.into())),
+            false => drop(members.shift_remove("negate")),
+        }
+    }
+    written
 }
 
 /// What stands between the parentheses of `expect(…)` or `evaluate(…)`, before the matcher at a place.

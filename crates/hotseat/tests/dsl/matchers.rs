@@ -89,10 +89,13 @@ fn reports_say_what_was_expected_and_found_and_where() {
     assert_eq!(told[0], ("book_room is called", "not called; called were check_availability"));
     assert_eq!(told[1].0, "check_availability with capacity: more than 10 is called");
     assert!(told[1].1.contains(r#""capacity":10"#), "{told:?}");
-    assert_eq!(told[2], ("at least 3", "1"));
+    assert_eq!(told[2], ("`t.conversation.turns().len()` to be at least 3", "1"));
     assert_eq!(
         told[3],
-        (r#"something that contains "check_availability", "book_room""#, r#"["check_availability"]"#)
+        (
+            r#"`t.conversation.tool_names()` to contain "check_availability", "book_room""#,
+            r#"["check_availability"]"#
+        )
     );
 }
 

@@ -11,6 +11,24 @@ use tokio::sync::Barrier;
 use super::harness::{attentive, ran, ran_with};
 
 #[test]
+fn an_example_that_hangs_is_given_up_and_the_others_run() {
+    let ran = ran_with(&["--timeout", "400ms"], |s| {
+        attentive(s);
+        s.it("waits for nothing", async |t| {
+            t.user.says("hello").await;
+            std::future::pending::<()>().await;
+        });
+        s.it("goes on", async |t| {
+            t.user.says("hello").await;
+        });
+    });
+    assert_eq!(ran.cases(), [("waits for nothing", "failed"), ("goes on", "passed")]);
+    assert_eq!(ran.failure("waits for nothing"), ("timeout", "the case timed out after 400 ms"));
+    let detail = ran.case("waits for nothing")["failure"]["detail"].as_str().unwrap();
+    assert!(detail.contains("running.rs:") && detail.ends_with("this example was still running"), "{detail}");
+}
+
+#[test]
 fn the_innermost_agent_counts_and_is_made_anew_for_each_example() {
     struct Counting {
         name: String,

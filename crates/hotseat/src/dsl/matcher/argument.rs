@@ -27,6 +27,11 @@ use crate::checks::equal;
 /// });
 /// # }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing that an argument of a tool call can be compared with",
+    label = "no argument is compared with this",
+    note = "an argument is compared with a value (a text, a number, `true`, a list, `json!(…)`), with `ge`, `gt`, `le`, `lt`, `matches`, `contains`, `one_of`, `not` of one of these, or by `that(|value| …)`"
+)]
 pub trait Argument {
     /// What is wanted of the argument.
     fn wanted(self) -> Wanted;

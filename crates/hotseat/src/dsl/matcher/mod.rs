@@ -13,9 +13,9 @@ use crate::session::Subject;
 
 pub use argument::{Argument, That, Wanted, that};
 pub use says::{
-    AboutTurns, CallTool, Claim, Goal, GroundedIn, HaveIntent, InTopic, Names, ReachedTopic, Satisfies,
-    Satisfy, achieve_goal, achieve_stated_goal, call_tool, claim, grounded_in, have_tool_call, in_topic,
-    intent, reached_topic, satisfies, satisfy,
+    AboutTurns, CallTool, Claim, Goal, GroundedIn, HaveIntent, Holds, InTopic, Names, ReachedTopic,
+    Satisfies, Satisfy, achieve_goal, achieve_stated_goal, call_tool, claim, grounded_in, have_tool_call,
+    holds, in_topic, intent, reached_topic, satisfies, satisfy,
 };
 pub use value::{
     Compare, Contains, Empty, Equal, Len, Matches, OneOf, Patterns, Sought, StartsOrEnds, contains,
@@ -64,10 +64,10 @@ pub struct Assertion {
 /// How it is found out whether an assertion holds.
 #[derive(Debug, Clone)]
 pub(in crate::dsl) enum Form {
-    /// It is known.
-    Known { expected: String, holds: bool, actual: String },
-    /// It cannot be said.
-    Unknown { expected: String, why: String },
+    /// It is known, or known that it cannot be said.
+    Known(Known),
+    /// A function of the test was asked about the agent: whether it says so, or why it has said nothing.
+    Judged { name: String, found: Result<bool, String> },
     /// The session decides: assertions as case files have them.
     Written(Value),
     /// Criteria, by their names or in words; which of them a judge decides is known where they are declared.
@@ -78,9 +78,32 @@ pub(in crate::dsl) enum Form {
     Wrong(String),
 }
 
+/// What is known of a value.
+#[derive(Debug, Clone)]
+pub(in crate::dsl) struct Known {
+    /// The value, as it is written in the test.
+    pub of: Option<&'static str>,
+    /// What it is asked to be: words that follow the value.
+    pub expected: String,
+    /// Whether it holds; none where nobody can say.
+    pub holds: Option<bool>,
+    /// What was found, or why nobody can say.
+    pub actual: String,
+}
+
+impl Known {
+    /// What is asked for, of which value.
+    pub(in crate::dsl) fn describe(&self) -> String {
+        match self.of {
+            Some(of) => format!("`{of}` {}", self.expected),
+            None => self.expected.clone(),
+        }
+    }
+}
+
 impl Assertion {
-    /// An assertion that has been decided: what is asked for, whether it holds, what was found. The first two words of a
-    /// report are `expected` and `found`, so both texts are fragments.
+    /// An assertion that has been decided: what is asked for, whether it holds, what was found. Reports say that it was
+    /// `expected … to be` the first text, and `found` the last one, so both are fragments.
     ///
     /// ```
     /// use hotseat::dsl::Assertion;
@@ -89,8 +112,12 @@ impl Assertion {
     /// assert_eq!(polite.holds(), Some(true));
     /// ```
     pub fn new(expected: impl Display, holds: bool, actual: impl Display) -> Assertion {
-        let (expected, actual) = (expected.to_string(), actual.to_string());
-        Assertion::of(Form::Known { expected, holds, actual })
+        Assertion::known(format!("to be {expected}"), holds, actual.to_string())
+    }
+
+    /// An assertion that has been decided, in words that follow the value: `to contain "a"`.
+    fn known(expected: String, holds: bool, actual: String) -> Assertion {
+        Assertion::of(Form::Known(Known { of: None, expected, holds: Some(holds), actual }))
     }
 
     /// An assertion that nobody can decide, with the reason. It holds neither way, negated or not.
@@ -102,14 +129,14 @@ impl Assertion {
     /// assert_eq!(unknown.holds(), None);
     /// ```
     pub fn undecided(expected: impl Display, why: impl Display) -> Assertion {
-        let (expected, why) = (expected.to_string(), why.to_string());
-        Assertion::of(Form::Unknown { expected, why })
+        let (expected, actual) = (format!("to be {expected}"), why.to_string());
+        Assertion::of(Form::Known(Known { of: None, expected, holds: None, actual }))
     }
 
     /// Whether it holds, as far as that is known without the session.
     pub fn holds(&self) -> Option<bool> {
-        match self.form {
-            Form::Known { holds, .. } => Some(holds != self.negated),
+        match &self.form {
+            Form::Known(known) => known.holds.map(|holds| holds != self.negated),
             _ => None,
         }
     }
@@ -121,7 +148,16 @@ impl Assertion {
     }
 
     pub(in crate::dsl) fn of(form: Form) -> Assertion {
-        Assertion { form, negated: false, subject: Subject::Conversation }
+        Assertion { form, negated: false, subject: Subject::Value }
+    }
+
+    /// The same of a value that is written so in the test.
+    pub(in crate::dsl) fn of_value(mut self, written: &'static str) -> Assertion {
+        const LONGEST: usize = 80;
+        if let Form::Known(known) = &mut self.form {
+            known.of = (written.len() <= LONGEST && !written.contains('\n')).then_some(written);
+        }
+        self
     }
 
     pub(in crate::dsl) fn wrong(words: impl Into<String>) -> Assertion {

@@ -42,6 +42,11 @@ impl<M: AboutTurns> AboutTurns for Not<M> {
 }
 
 /// What stands where one text may stand, or several.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither one text nor several",
+    label = "a name, or a list of names, stands here",
+    note = "write `\"friendly\"`, or `[\"friendly\", \"helpful\"]`"
+)]
 pub trait Names {
     /// All of them.
     fn names(self) -> Vec<String>;
@@ -326,14 +331,13 @@ pub struct Satisfies<F> {
 
 impl<F: Fn(&Turn) -> bool> Matcher<Agent> for Satisfies<F> {
     fn assertion(&self, agent: &Agent) -> Assertion {
-        let Some(turn) = agent.last_turn() else {
-            return Assertion::undecided(&self.name, "there is no turn to look at: nothing was said yet");
+        let found = match agent.last_turn() {
+            None => Err("there is no turn to look at: nothing was said yet".to_string()),
+            Some(turn) => std::panic::catch_unwind(AssertUnwindSafe(|| (self.function)(&turn)))
+                .map_err(|panic| panics::seen(&*panic).words()),
         };
-        let assertion = match std::panic::catch_unwind(AssertUnwindSafe(|| (self.function)(&turn))) {
-            Ok(holds) => Assertion::new(&self.name, holds, turn.text()),
-            Err(panic) => Assertion::undecided(&self.name, panics::seen(&*panic).words()),
-        };
-        Assertion { subject: Agent::SUBJECT, ..assertion }
+        let form = Form::Judged { name: self.name.clone(), found };
+        Assertion { subject: Agent::SUBJECT, ..Assertion::of(form) }
     }
 }
 
@@ -504,7 +508,7 @@ pub struct InTopic {
 
 impl InTopic {
     fn said(&self) -> Assertion {
-        Assertion::of(Form::Written(json!({"type": "topic", "value": self.name})))
+        Assertion::of(Form::Written(json!({"type": "topic", "name": self.name})))
     }
 }
 
@@ -536,11 +540,48 @@ pub struct ReachedTopic {
 
 impl ReachedTopic {
     fn said(&self) -> Assertion {
-        Assertion::of(Form::Written(json!({"type": "reached_topic", "value": self.name})))
+        Assertion::of(Form::Written(json!({"type": "reached_topic", "name": self.name})))
     }
 }
 
 asserted_of!(ReachedTopic: Agent, Conversation);
+
+/// An assertion as case files have them, or a list of them: what data says, scenarios for instance.
+///
+/// ```no_run
+/// # use hotseat::dsl::prelude::*;
+/// # use serde_json::json;
+/// # fn a(g: &mut Group) {
+/// g.scenario_set("venues", load("venues.json"), |g, scenario| {
+///     g.it(format!("handles {}", scenario.str("name")), async move |t| {
+///         t.user.says(scenario.str("goal")).await;
+///         expect!(t.conversation, holds(scenario.get("verification.assert")));
+///         evaluate!(t.agent, holds(json!({"type": "contains", "value": "venue"})));
+///     });
+/// });
+/// # }
+/// ```
+pub fn holds(assertion: impl Into<Value>) -> Holds {
+    Holds { assertion: assertion.into() }
+}
+
+/// See [`holds`].
+#[derive(Debug, Clone)]
+pub struct Holds {
+    assertion: Value,
+}
+
+impl Holds {
+    fn said(&self) -> Assertion {
+        match &self.assertion {
+            Value::Null => Assertion::wrong("`holds` is given nothing, and asserts nothing"),
+            assertion => Assertion::of(Form::Written(assertion.clone())),
+        }
+    }
+}
+
+asserted_of!(Holds: Agent, Conversation);
+about_turns!(Holds);
 
 /// The judge finds that the goal that the simulated user was given has been achieved.
 ///

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::{Assertion, Matcher, shown};
+use super::{Assertion, Form, Matcher, shown};
 use crate::checks::Pattern;
 
 /// Equal to a value.
@@ -39,8 +39,8 @@ pub struct Equal<U> {
 
 impl<T: PartialEq<U> + Debug + ?Sized, U: Debug> Matcher<T> for Equal<U> {
     fn assertion(&self, found: &T) -> Assertion {
-        let (word, is_equal) = (if self.same { "" } else { "anything but " }, *found == self.wanted);
-        Assertion::new(format!("{word}{}", shown(&self.wanted)), is_equal == self.same, shown(found))
+        let (words, is_equal) = (if self.same { "to be" } else { "not to be" }, *found == self.wanted);
+        Assertion::known(format!("{words} {}", shown(&self.wanted)), is_equal == self.same, shown(found))
     }
 }
 
@@ -82,8 +82,8 @@ impl Relation {
 
 impl<T: PartialOrd<U> + Debug, U: Debug> Matcher<T> for Compare<U> {
     fn assertion(&self, found: &T) -> Assertion {
-        let expected = format!("{} {}", self.relation.words(), shown(&self.than));
-        Assertion::new(expected, self.relation.holds(found, &self.than), shown(found))
+        let expected = format!("to be {} {}", self.relation.words(), shown(&self.than));
+        Assertion::known(expected, self.relation.holds(found, &self.than), shown(found))
     }
 }
 
@@ -157,7 +157,7 @@ impl<U> OneOf<U> {
 impl<T: PartialEq<U> + Debug, U: Debug> Matcher<T> for OneOf<U> {
     fn assertion(&self, found: &T) -> Assertion {
         let holds = self.values.iter().any(|value| found == value);
-        Assertion::new(format!("one of {}", shown(&self.values)), holds, shown(found))
+        Assertion::known(format!("to be one of {}", shown(&self.values)), holds, shown(found))
     }
 }
 
@@ -242,8 +242,8 @@ impl<U: Debug> Contains<U> {
         if self.sought.is_empty() {
             return Assertion::wrong("`contains` looks for nothing: name what is to be there");
         }
-        let expected = format!("something that contains {}", self.expected());
-        Assertion::new(expected, self.fits(has), found)
+        let expected = format!("to contain {}", self.expected());
+        Assertion::known(expected, self.fits(has), found)
     }
 
     pub(super) fn fits(&self, has: impl Fn(&U) -> bool) -> bool {
@@ -279,7 +279,7 @@ macro_rules! texts {
             impl Matcher<$text> for Empty {
                 fn assertion(&self, text: &$text) -> Assertion {
                     let text: &str = text;
-                    Assertion::new("nothing", text.is_empty(), shown(text))
+                    Assertion::known("to be empty".to_string(), text.is_empty(), shown(text))
                 }
             }
 
@@ -305,7 +305,7 @@ macro_rules! lists {
 
             impl<T: Debug, $($generic)*> Matcher<$list> for Empty {
                 fn assertion(&self, list: &$list) -> Assertion {
-                    Assertion::new("nothing", list.is_empty(), shown(&list[..]))
+                    Assertion::known("to be empty".to_string(), list.is_empty(), shown(&list[..]))
                 }
             }
 
@@ -352,10 +352,10 @@ pub fn ends_with(part: impl Into<String>) -> StartsOrEnds {
 impl StartsOrEnds {
     fn decide(&self, text: &str) -> Assertion {
         let (word, holds) = match self.at_start {
-            true => ("begins", text.starts_with(&self.part)),
-            false => ("ends", text.ends_with(&self.part)),
+            true => ("begin", text.starts_with(&self.part)),
+            false => ("end", text.ends_with(&self.part)),
         };
-        Assertion::new(format!("something that {word} with {}", shown(&self.part)), holds, shown(text))
+        Assertion::known(format!("to {word} with {}", shown(&self.part)), holds, shown(text))
     }
 }
 
@@ -391,10 +391,10 @@ pub struct Len<M>(M);
 
 impl<M: Matcher<usize>> Len<M> {
     fn decide(&self, length: usize) -> Assertion {
-        use super::Form;
         let mut assertion = self.0.assertion(&length);
-        if let Form::Known { expected, .. } = &mut assertion.form {
-            *expected = format!("a length of {expected}");
+        if let Form::Known(known) = &mut assertion.form {
+            let number = known.expected.strip_prefix("to be ").unwrap_or(&known.expected);
+            known.expected = format!("to have a length of {number}");
         }
         assertion
     }
@@ -491,8 +491,8 @@ impl Matches {
         match &self.patterns {
             Err(words) => Assertion::wrong(words.clone()),
             Ok(patterns) => {
-                let expected = format!("something that fits {}", Matches::expected(patterns, self.all));
-                Assertion::new(expected, Matches::fits(patterns, self.all, text), shown(text))
+                let expected = format!("to fit {}", Matches::expected(patterns, self.all));
+                Assertion::known(expected, Matches::fits(patterns, self.all, text), shown(text))
             }
         }
     }

@@ -95,13 +95,18 @@ function criterion(name, ...args) {
   return handle;
 }
 
+/** Where topics are declared. */
+const declaredAt = new WeakMap();
+
 function topic(name, definition = {}) {
   outside("topic");
   const handle = named("topic", name);
   if (!isObject(definition)) throw misuse(`what is said of the topic \`${name}\` is an object, and not ${shown(definition)}`);
   if (Object.hasOwn(group.topics, name)) throw misuse(`the topic \`${name}\` was declared here before`);
   group.topics[name] = definition;
-  stated.push({ topic: name, said: withSources(asTopic(name, definition)), at: at() });
+  const where = at();
+  stated.push({ topic: name, said: withSources(asTopic(name, definition)), at: where });
+  declaredAt.set(definition, where);
   return handle;
 }
 

@@ -16,8 +16,8 @@ function decide(asserted, way) {
 const asWritten = (assertion) => ({ assertion: withSources(assertion) });
 
 /** A comparison that was made here. */
-const asCompared = (kind, { holds: found, expected, actual, error, criterion }) => ({
-  compared: { kind, holds: found === true, expected: short(expected), actual: short(actual ?? ""), error, criterion },
+const asCompared = (kind, { holds: found, expected, actual, said, error, written, criterion }) => ({
+  compared: { kind, holds: found === true, expected: short(expected), actual: short(actual ?? ""), said, error, written, criterion },
 });
 
 const compare = (kind, found, way) => decide([asCompared(kind, found)], way);
@@ -95,8 +95,13 @@ const ofAgent = {
   toMatch(way, ...all) {
     if (way.negated && all.length > 1) throw misuse("not.toMatch needs one pattern: with several nobody can tell which of them must not fit");
     const found = patterns("toMatch", all);
-    const expected = `the agent's words match ${all.map((one) => show(one)).join(" and ")}`;
     const text = spoken(way);
+    if (all.length === 1 && all[0] instanceof RegExp && way.subject === "turn") {
+      const [pattern] = all.map(inline);
+      const words = `what the agent says fits /${pattern}/`;
+      return compare("regex", { ...(needsTurn(words) ?? { expected: words, holds: found(text)[0], said: text }), written: { type: "regex", pattern } }, way);
+    }
+    const expected = `the agent's words match ${all.map((one) => show(one)).join(" and ")}`;
     compare("match", needsTurn(expected) ?? { expected, holds: found(text).every(Boolean), actual: show(text) }, way);
   },
   toMatchAny(way, ...all) {
@@ -176,7 +181,7 @@ function typesOf(matcher, args, keys) {
 
 /** What one criterion asserts: a name, a text, a function, or both. */
 function satisfies(one, way) {
-  const code = (name, work, described = name) => asCompared("satisfy", { ...(needsTurn(`satisfies ${described}`) ?? judged(described, work)), criterion: name });
+  const code = (name, work, described = name) => asCompared("satisfy", { ...(needsTurn(`satisfies ${described}`) ?? judged(described, work)), criterion: name, written: { type: "satisfy", criteria: name } });
   if (isPair(one) || typeof one === "function") {
     const [name, work] = isPair(one) ? one : [one.name || "a function", one];
     return code(name, () => work(way.subject === "turn" ? turns.at(-1) : conversation, conversation));
@@ -211,7 +216,10 @@ function tool(matcher, way, name, expected, options) {
   const names = Array.isArray(name) ? name : [name];
   if (names.length === 0 || names.some((one) => typeof one !== "string" || one === "")) throw misuse(`${matcher} needs the name of a tool, and was given ${shown(name)}`);
   const count = counted(matcher, options);
-  if (expected === undefined || isPlain(definite(expected))) return decide([asWritten({ type: "tool_called", value: names, arguments: expected, count })], way);
+  if (expected === undefined || isPlain(definite(expected))) {
+    const which = names.length === 1 ? { name: names[0] } : { value: names };
+    return decide([asWritten({ type: "tool_called", ...which, arguments: expected, count })], way);
+  }
   const { exact, max } = count ?? {};
   const least = exact ?? count?.min ?? (count === undefined ? 1 : 0);
   const most = exact ?? max ?? Infinity;
@@ -227,6 +235,15 @@ function tool(matcher, way, name, expected, options) {
 
 const is = (holds) => ({ holds });
 const sized = (value) => (typeof value === "string" ? [...value].length : Array.isArray(value) || ArrayBuffer.isView(value) ? value.length : value instanceof Map || value instanceof Set ? value.size : typeof value?.length === "number" && typeof value !== "function" ? value.length : undefined);
+/** What matchers ask for where their names are not the words for it. */
+const WORDS = {
+  toEqual: "to be",
+  toBeGreaterThan: "to be more than",
+  toBeGreaterThanOrEqual: "to be at least",
+  toBeLessThan: "to be less than",
+  toBeLessThanOrEqual: "to be at most",
+  toHaveLength: "to have a length of",
+};
 const inWords = (words) => words.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 /** A path into a value: `a.b[0]`, or a list of keys. */
@@ -397,7 +414,7 @@ function assertion(value, soft, message) {
       add(name, GIVEN_OF_VALUES[name] ?? [1, 1], (...args) => {
         if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is none: use what it has, for example \`agent.response.text\``);
         const { holds: found, actual, error } = tried(() => matcher(value, ...args));
-        const expected = `${inWords(name)}${args.length > 0 ? ` ${args.map((one) => show(one)).join(", ")}` : ""}`;
+        const expected = `${WORDS[name] ?? inWords(name)}${args.length > 0 ? ` ${args.map((one) => show(one)).join(", ")}` : ""}`;
         compare("value", { expected, holds: found, actual: actual ?? show(value), error }, way(negated));
       });
     }

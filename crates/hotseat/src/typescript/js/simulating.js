@@ -24,8 +24,8 @@ function invariants(said, of) {
     for (const pattern of list(match)) whole.push({ text: { mustMatch: [pattern] } });
     for (const pattern of list(notMatch)) whole.push({ text: { mustNotMatch: [pattern] } });
     if (grounded !== undefined) whole.push({ type: "grounded", types: list(grounded), ...(fromTools === undefined ? {} : { from_tools: fromTools }) });
-    for (const name of list(toolCall)) whole.push({ type: "tool_called", value: name });
-    for (const name of list(forbidToolCall)) whole.push({ type: "tool_called", value: name, negate: true });
+    for (const name of list(toolCall)) whole.push({ type: "tool_called", name });
+    for (const name of list(forbidToolCall)) whole.push({ type: "tool_called", name, negate: true });
     if (forbidClaims !== undefined) whole.push({ type: "claims", forbid: list(forbidClaims) });
     for (const [words, work] of Object.entries(rest)) {
       if (typeof work !== "function") throw misuse(`\`${words}\` is nothing that can be asserted of the topic \`${of}\``);
@@ -83,7 +83,8 @@ function expectConversationTo(graph) {
     const own = Object.fromEntries(Object.entries(node).filter(([key]) => !WIRING.includes(key)));
     return [name, Object.keys(own).length === 0 ? wiring : { ...asTopic(name, own), ...wiring }];
   });
-  ask({ do: "graph", graph: withSources(Object.fromEntries(nodes)), topics: withSources(known), at: at() });
+  const places = Object.fromEntries(Object.entries(running.topics).map(([name, one]) => [name, declaredAt.get(one)]));
+  ask({ do: "graph", places, graph: withSources(Object.fromEntries(nodes)), topics: withSources(known), at: at() });
 }
 
 /** How many turns there may be belongs to graphs. */
