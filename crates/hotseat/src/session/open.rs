@@ -15,7 +15,7 @@ use super::turn::{Given, GivenUp, judge_end, say};
 use super::{Checked, Held, Judges, Partners, Recorder, Timeouts, TurnScript, media};
 use crate::adapters::{AgentSession, Carries, Limits, TurnError};
 use crate::cases::{Case, Topics, Turn, Vocabulary};
-use crate::checks::{Check, CheckKind};
+use crate::checks::Check;
 use crate::scripts::Powers;
 use hotseat_document::Diagnostic;
 
