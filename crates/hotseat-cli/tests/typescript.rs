@@ -939,9 +939,10 @@ export function isPolite(words = 'please', wrong = false) {
 }";
     let tested = project(&booking(), script).file("helpers.ts", helpers).test(&["a_test.ts"]);
     let detail = tested.failure("a")["detail"].as_str().unwrap();
-    assert!(detail.starts_with("helpers.ts:4:17 (called at a_test.ts:4:9): "), "{detail}");
+    assert!(detail.starts_with("helpers.ts:4:"), "{detail}");
+    assert!(detail.contains(" (called at a_test.ts:4:9): "), "{detail}");
     let detail = tested.failure("b")["detail"].as_str().unwrap();
-    assert!(detail.contains("helpers.ts:3:28") && detail.contains("a_test.ts:6:"), "{detail}");
+    assert!(detail.contains("helpers.ts:3:") && detail.contains("a_test.ts:6:"), "{detail}");
 }
 
 #[test]
