@@ -1107,7 +1107,12 @@ fn whatever_is_asserted_means_what_its_names_mean() {
     assert_eq!(tested.case("topics")["topic_visits"][1]["assertions"][0]["passed"], true);
     assert_eq!(
         tested.case("topics, told again")["logs"],
-        json!(["start quiet null", "start good it is not", "start of_project it is not"])
+        json!([
+            "start quiet null",
+            "start good it is not",
+            "start of_project it is not",
+            "end good it is fine"
+        ])
     );
     assert_eq!(tested.failure("a function")["kind"], "assertion");
     let turn = tested.failure("another turn");

@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(lines(" \t::error::a\n::b").collect::<Vec<_>>(), ["  : :error::a", ": :b"]);
         assert_eq!(one_line(" :\r:error::a ##\r[b]", 80), ": :error::a ## [b]");
         assert_eq!(preview("\n ::error::a", 80), ": :error::a");
-        assert_eq!(wrap("some words ::error::a", 10, 10), ["some words", ": :error::", "a"]);
+        assert_eq!(wrap("some words ::error::a", 10, 10), ["some words", ": :error::a"]);
     }
 
     #[test]
