@@ -295,7 +295,18 @@ impl Check {
 
     /// Whether it holds for a turn or a whole conversation. Of a check that a judge or a script decides nothing is known here.
     pub fn decide(&self, scope: Scope<'_>) -> CheckVerdict {
-        let Decided { outcome, actual } = self.kind.decide(scope);
+        self.verdict(self.kind.decide(scope))
+    }
+
+    /// What a function of the program has decided, where one does; and why it has decided nothing, if so.
+    pub fn by_program(&self, scope: Scope<'_>) -> Option<(CheckVerdict, Option<String>)> {
+        let CheckKind::Native(native) = &self.kind else { return None };
+        let found = native.ask(scope);
+        let error = found.as_ref().err().cloned();
+        Some((self.verdict(Decided::by(found)), error))
+    }
+
+    fn verdict(&self, Decided { outcome, actual }: Decided) -> CheckVerdict {
         let passed = match outcome {
             Outcome::Holds => !self.negated,
             Outcome::Fails => self.negated,
@@ -368,6 +379,14 @@ impl Decided {
 
     fn nothing(actual: String) -> Self {
         Decided { outcome: Outcome::NothingToJudge, actual }
+    }
+
+    /// What a function has found, or why it has decided nothing.
+    fn by(found: Result<(bool, String), String>) -> Self {
+        match found {
+            Ok((holds, actual)) => Decided::of(holds, actual),
+            Err(why) => Decided::nothing(why),
+        }
     }
 }
 

@@ -1,16 +1,15 @@
 //! A function of the program that the test is decides.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use hotseat_trace::Scope;
 
 use super::Decided;
 
-type Decide = dyn Fn(Scope<'_>) -> (Option<bool>, String) + Send + Sync;
+type Decide = dyn Fn(Scope<'_>) -> Result<(bool, String), String> + Send + Sync;
 
-/// A function decides: it says whether what is asserted holds, none where that cannot be said, and what it found.
+/// A function decides: it says whether what is asserted holds, and what it found; or why it has decided nothing.
 #[derive(Clone)]
 pub struct Native {
     words: Arc<str>,
@@ -21,7 +20,7 @@ impl Native {
     /// An assertion in words, and the function that decides it.
     pub fn new(
         words: impl Into<Arc<str>>,
-        decide: impl Fn(Scope<'_>) -> (Option<bool>, String) + Send + Sync + 'static,
+        decide: impl Fn(Scope<'_>) -> Result<(bool, String), String> + Send + Sync + 'static,
     ) -> Native {
         Native { words: words.into(), decide: Arc::new(decide) }
     }
@@ -31,13 +30,13 @@ impl Native {
         self.words.to_string()
     }
 
-    /// A function that panics has decided nothing.
+    /// What it says of a scope.
+    pub(super) fn ask(&self, scope: Scope<'_>) -> Result<(bool, String), String> {
+        (self.decide)(scope)
+    }
+
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        match catch_unwind(AssertUnwindSafe(|| (self.decide)(scope))) {
-            Ok((Some(holds), found)) => Decided::of(holds, found),
-            Ok((None, why)) => Decided::nothing(why),
-            Err(_) => Decided::nothing("the function that decides it panicked".to_string()),
-        }
+        Decided::by(self.ask(scope))
     }
 }
 

@@ -181,17 +181,14 @@ pub(super) fn checks(
                 Some(holds) => {
                     CheckKind::Compared(Compared { expected, actual: known.actual, holds: Ok(holds) })
                 }
-                None => CheckKind::Native(Native::new(expected, move |_| (None, known.actual.clone()))),
+                None => CheckKind::Native(Native::new(expected, move |_| Err(known.actual.clone()))),
             };
             Ok(noted(one(kind), written, negated))
         }
         Form::Judged { name, found } => {
-            let compared = Compared {
-                expected: format!("satisfies {name}"),
-                actual: found.as_ref().map_or(String::new(), |holds| format!("it returned {holds}")),
-                holds: found,
-            };
-            Ok(satisfies(&name, one(CheckKind::Compared(compared)), negated))
+            let found = found.map(|holds| (holds, format!("it returned {holds}")));
+            let native = Native::new(format!("satisfies {name}"), move |_| found.clone());
+            Ok(satisfies(&name, one(CheckKind::Native(native)), negated))
         }
         Form::Native(native) => Ok(one(CheckKind::Native(native))),
         Form::Wrong(words) => Err(words),

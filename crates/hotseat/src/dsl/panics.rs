@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
-use std::panic::{self, PanicHookInfo};
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 
 /// What ends an example whose case has ended. It is no panic of the test's own.
@@ -41,6 +41,17 @@ pub(super) fn watch() {
         }));
     });
     WATCHED.with(|watched| *watched.borrow_mut() = Some(None));
+}
+
+/// What a function of the test returns, on whatever thread it is called; its panic in words, which nobody prints.
+pub(super) fn caught<T>(function: impl FnOnce() -> T) -> Result<T, String> {
+    let before = WATCHED.with(|watched| watched.borrow().is_some());
+    watch();
+    let result = panic::catch_unwind(AssertUnwindSafe(function)).map_err(|panic| seen(&*panic).words());
+    if !before {
+        WATCHED.with(|watched| *watched.borrow_mut() = None);
+    }
+    result
 }
 
 /// The panic of this thread whose payload was caught.

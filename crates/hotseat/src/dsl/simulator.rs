@@ -7,6 +7,7 @@ use hotseat_trace::{Scope, Termination, Turn as Recorded};
 
 use super::handles::Conversation;
 use super::matcher::Names;
+use super::panics;
 use super::place::At;
 use super::views::Turn;
 use crate::cases::{Brief as Told, Character, Notes, Template};
@@ -208,8 +209,9 @@ impl Brief {
             let native =
                 Native::new("a function of the test says that it is enough", move |scope: Scope<'_>| {
                     let conversation = Conversation::up_to(scope);
-                    let holds = conversation.last_turn().is_some_and(|turn| stop(&turn, &conversation));
-                    (Some(holds), format!("the function returned {holds}"))
+                    let turn = conversation.last_turn();
+                    let holds = panics::caught(|| turn.is_some_and(|turn| stop(&turn, &conversation)))?;
+                    Ok((holds, format!("the function returned {holds}")))
                 });
             Check::new(CheckKind::Native(native), at.place())
         });

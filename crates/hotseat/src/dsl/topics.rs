@@ -8,6 +8,7 @@ use super::criterion::Criterion;
 use super::handles::Conversation;
 use super::matcher::{AboutTurns, Assertion, Wanted, call_tool, claim, not};
 use super::orders::checks;
+use super::panics;
 use super::place::At;
 use super::tree::Example;
 use super::views::Turn;
@@ -254,8 +255,7 @@ impl Trigger {
 
 fn condition(words: String, at: At, fires: impl Fn(Scope<'_>) -> bool + Send + Sync + 'static) -> Fires {
     let native = Native::new(words, move |scope: Scope<'_>| {
-        let holds = fires(scope);
-        (Some(holds), format!("the function returned {holds}"))
+        panics::caught(|| fires(scope)).map(|holds| (holds, format!("the function returned {holds}")))
     });
     Fires::Condition(Box::new(Check::new(CheckKind::Native(native), at.place())))
 }
@@ -360,8 +360,7 @@ impl Wiring {
 pub(super) fn by_code(criterion: &Criterion) -> Option<Native> {
     let code = criterion.code.clone()?;
     Some(Native::new(criterion.described(), move |scope: Scope<'_>| {
-        let (holds, found) = code.decide(&Conversation::up_to(scope));
-        (Some(holds), found)
+        panics::caught(|| code.decide(&Conversation::up_to(scope)))
     }))
 }
 

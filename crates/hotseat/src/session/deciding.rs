@@ -64,6 +64,9 @@ impl Deciding<'_> {
         }
         let Some(judged) = check.judged() else {
             let scope = looked.scope(recorder);
+            if let Some((verdict, error)) = check.by_program(scope) {
+                return Decision { error, ..Decision::of(verdict) };
+            }
             let error = check.undecided(scope);
             return Decision { error, ..Decision::of(check.decide(scope)) };
         };

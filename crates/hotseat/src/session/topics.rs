@@ -151,7 +151,7 @@ impl Session<'_> {
             Trigger::Condition(check) => {
                 let checked = self.deciding.decide_one(check, Looked::Turn(place), &mut self.recorder).await;
                 if let Some(words) = &checked.error {
-                    return Err(failure(FailureKind::ScriptError, words));
+                    return Err(failure(super::deciding::asked_kind(check), words));
                 }
                 checked.verdict.passed
             }

@@ -233,3 +233,38 @@ fn nothing_is_asserted_while_the_agent_answers() {
     assert_eq!((ran.code, &failure["kind"]), (1, &json!("test_error")), "{ran:#?}");
     assert!(failure["message"].as_str().unwrap().starts_with("while the user speaks"), "{failure}");
 }
+
+#[test]
+fn a_function_that_panics_has_decided_nothing_and_is_a_fault_of_the_test() {
+    let ran = ran(|s| {
+        attentive(s);
+        s.criterion("brief", "").matches(|_| panic!("no ruler"));
+        s.it("asks a criterion", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, satisfy("brief"));
+        });
+        s.it("measures a criterion", async |t| {
+            t.user.says("hello").await;
+            evaluate!(t.agent, satisfy("brief"));
+        });
+        s.it("asks a function", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, not(satisfies("short", |_| panic!("no ruler"))));
+        });
+        s.it("asks a function of an argument", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, not(call_tool("search").with("city", that(|_| panic!("no ruler")))));
+        });
+    });
+    for case in ["asks a criterion", "asks a function"] {
+        let failure = &ran.case(case)["failure"];
+        assert_eq!(failure["kind"], "test_error", "{failure}");
+        let detail = failure.to_string();
+        assert!(detail.contains("no ruler") && detail.contains("running.rs"), "{detail}");
+    }
+    let measured = ran.case("measures a criterion");
+    assert_eq!(measured["status"], "passed", "{measured}");
+    assert!(measured.to_string().contains("no ruler"), "{measured}");
+    // Where the tool was not called, nobody asks the function.
+    assert_eq!(ran.case("asks a function of an argument")["status"], "passed");
+}

@@ -218,9 +218,9 @@ impl CallTool {
                 call.arguments.iter().all(|(name, wanted)| wanted.fits(arguments.get(name)))
             };
             let calls = scope.calls().filter(|(_, made)| *made.name == *call.name && fits(&made.arguments));
-            let counted = calls.count() as u64;
+            let counted = panics::caught(|| calls.count() as u64)?;
             let holds = counted >= min && max.is_none_or(|max| counted <= max);
-            (Some(holds), called(&call.name, scope))
+            Ok((holds, called(&call.name, scope)))
         })
     }
 }
@@ -259,7 +259,7 @@ impl Matches {
         let words = format!("what the agent says fits {}", Matches::expected(&patterns, all));
         Assertion::of(Form::Native(Native::new(words, move |scope: Scope<'_>| {
             let said = scope.text();
-            (Some(Matches::fits(&patterns, all, &said)), said)
+            Ok((Matches::fits(&patterns, all, &said), said))
         })))
     }
 }
@@ -333,8 +333,7 @@ impl<F: Fn(&Turn) -> bool> Matcher<Agent> for Satisfies<F> {
     fn assertion(&self, agent: &Agent) -> Assertion {
         let found = match agent.last_turn() {
             None => Err("there is no turn to look at: nothing was said yet".to_string()),
-            Some(turn) => std::panic::catch_unwind(AssertUnwindSafe(|| (self.function)(&turn)))
-                .map_err(|panic| panics::seen(&*panic).words()),
+            Some(turn) => panics::caught(|| (self.function)(&turn)),
         };
         let form = Form::Judged { name: self.name.clone(), found };
         Assertion { subject: Agent::SUBJECT, ..Assertion::of(form) }
@@ -347,10 +346,11 @@ impl<F: Fn(&Turn) -> bool + Send + Sync + 'static> AboutTurns for Satisfies<F> {
         Assertion::of(Form::Native(Native::new(self.name, move |scope: Scope<'_>| {
             let turns: Vec<Turn> =
                 scope.turns().iter().map(|turn| Turn::new(Arc::new(turn.clone()))).collect();
-            match turns.iter().find(|turn| !function(turn)) {
-                None => (Some(true), format!("it holds of {} turns", turns.len())),
-                Some(turn) => (Some(false), format!("turn {}: {}", turn.number(), turn.text())),
-            }
+            let broken = panics::caught(|| turns.iter().find(|turn| !function(turn)))?;
+            Ok(match broken {
+                None => (true, format!("it holds of {} turns", turns.len())),
+                Some(turn) => (false, format!("turn {}: {}", turn.number(), turn.text())),
+            })
         })))
     }
 }

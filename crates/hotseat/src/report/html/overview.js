@@ -140,20 +140,23 @@ function criteria(rows, wanted, choose) {
   const all = new Map();
   for (const row of rows) {
     for (const one of row.soft || []) {
-      const found = all.get(one.criterion) || { held: 0, all: 0 };
+      const found = all.get(one.criterion) || { held: 0, all: 0, open: 0 };
+      if (one.passed === null) found.open += 1;
+      else found.all += 1;
       found.held += one.passed ? 1 : 0;
-      found.all += 1;
       all.set(one.criterion, found);
     }
   }
   if (!all.size) return null;
-  const sorted = [...all].sort((a, b) => a[1].held / a[1].all - b[1].held / b[1].all);
-  const meter = ([criterion, { held, all: n }]) => h('li', {}, h('button.meter', {
+  // Those of which nothing is known come first: they are to be looked at.
+  const rate = ({ held, all: n }) => (n ? held / n : -1);
+  const sorted = [...all].sort((a, b) => rate(a[1]) - rate(b[1]));
+  const meter = ([criterion, { held, all: n, open }]) => h('li', {}, h('button.meter', {
     type: 'button', title: criterion, 'aria-pressed': String(wanted.get('soft') === criterion),
     onclick: () => choose('soft', wanted.get('soft') === criterion ? null : criterion),
   }, h('span', {}, line(criterion, 120)),
-  h('span.gauge', {}, h(`i.${held / n >= 0.8 ? 'good' : held / n >= 0.5 ? 'warn' : 'bad'}`, { style: { width: `${(100 * held) / n}%` } })),
-  h('b', {}, `${percent(held, n)} `, h('small', {}, `${held}/${n}`))));
+  h('span.gauge', {}, n > 0 && h(`i.${held / n >= 0.8 ? 'good' : held / n >= 0.5 ? 'warn' : 'bad'}`, { style: { width: `${(100 * held) / n}%` } })),
+  h('b', {}, n > 0 && `${percent(held, n)} `, h('small', {}, [n > 0 && `${held}/${n}`, open > 0 && `${open} not decided`].filter(Boolean).join(', ')))));
   return h('section.panel', { 'aria-label': 'Measured' }, h('h2', {}, 'Measured', h('small', {}, ' decides nothing')),
     h('ul.meters', {}, sorted.slice(0, CRITERIA_SHOWN).map(meter)),
     sorted.length > CRITERIA_SHOWN && fold({ class: 'thought' }, `${sorted.length - CRITERIA_SHOWN} more`,

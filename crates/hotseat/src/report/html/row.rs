@@ -47,7 +47,8 @@ pub struct Row<'a> {
 #[derive(Serialize)]
 struct SoftRow<'a> {
     criterion: &'a str,
-    passed: bool,
+    /// Whether it holds; none where nobody could say.
+    passed: Option<bool>,
 }
 
 impl<'a> Row<'a> {
@@ -119,6 +120,6 @@ impl<'a> SoftRow<'a> {
     /// By the name of its criterion where it has one, or by what is expected.
     fn of(found: &'a Finding) -> Self {
         let criterion = found.check.criterion.as_deref().unwrap_or(&found.verdict.expected);
-        SoftRow { criterion, passed: found.verdict.passed }
+        SoftRow { criterion, passed: found.error.is_none().then_some(found.verdict.passed) }
     }
 }
