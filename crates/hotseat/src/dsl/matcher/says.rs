@@ -1,6 +1,5 @@
 //! Matchers of what an agent says and does: in its last turn, in the whole conversation, or while a topic lasts.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use hotseat_trace::Scope;
