@@ -123,9 +123,9 @@ declare module "hotseat" {
     /** Who the user is. */
     role?: string;
     /** How the user is. Texts replace those of outer groups, lists add to them. */
-    personality?: string | string[] | null;
+    personality?: string | readonly string[] | null;
     /** What the user knows. */
-    context?: string | string[];
+    context?: string | readonly string[];
     /** What the user should do. */
     should?: string[];
     /** What the user should not do. */
