@@ -1,18 +1,17 @@
 //! `hotseat serve`: an agent over AG-UI and chat completions, or over standard input and output.
 
-use std::io::{self, BufRead};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
 
 use hotseat::config::Project;
 use hotseat::document::Diagnostics;
 use hotseat::run::Signals;
 use hotseat_runtime::files::{self, AgentFile, Connectors};
 use hotseat_runtime::live::{Host, HostOptions, Models};
-use hotseat_runtime::serve::{Agent, Options, Server, converse};
+use hotseat_runtime::serve::{Agent, LONGEST_LINE, Options, Server, converse, read_lines};
 use hotseat_runtime::store::Sqlite;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
 use crate::exit::Exit;
@@ -135,28 +134,15 @@ async fn serve(
         signals.next().await;
     };
     tokio::select! {
-        ended = running => match ended {
-            Ok(()) => Exit::Passed,
-            Err(error) => {
-                world.complain_of(format!("the server broke: {error}"));
-                Exit::Broken
-            }
-        },
+        () = running => Exit::Passed,
         () = interrupted => Exit::Interrupted,
     }
 }
 
-/// Answers what stands on standard input. The lines are read by a thread that ends with the program.
+/// Answers what stands on standard input.
 async fn answer_lines(agent: &Agent) -> io::Result<()> {
-    let (send, mut received) = mpsc::unbounded_channel();
-    thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if send.send(line).is_err() {
-                break;
-            }
-        }
-    });
-    converse(agent, &mut received, &mut io::stdout()).await
+    let mut lines = read_lines(io::stdin(), LONGEST_LINE);
+    converse(agent, &mut lines, &mut io::stdout()).await
 }
 
 /// What is served, and how to try it.

@@ -380,6 +380,7 @@ impl Conversation {
             | Payload::ParticipantRemoved(_)
             | Payload::ConversationCreated(_)
             | Payload::ConversationClosed(_)
+            | Payload::DefinitionChanged(_)
             | Payload::WorkflowStarted(_)
             | Payload::WorkflowCompleted(_)
             | Payload::WorkflowFailed(_)

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use hotseat_model::{Message as ModelMessage, Reply, Usage};
 use hotseat_trace::{
     AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, AssistantMessage,
-    AsyncCancelled, AsyncCompleted, ContextAssembled, ConversationClosed, ConversationCreated, ErrorInfo,
-    HookFailed, HookStarted, InputIgnored, InterruptAnswered, InterruptRaised, InvocationMode,
-    LlmCallCompleted, LlmCallFailed, LlmCallStarted, MemoryExtracted, MoveCall, MoveRecorded, MoveResult,
-    Origin, ParticipantAdded, ParticipantRemoved, Payload, StateSnapshot, ToolArguments, ToolCompleted,
-    ToolFailed, ToolInvocation, ToolRetry, TurnCompletion, TurnFailed, TurnOperation, TurnStart, UserMessage,
+    AsyncCancelled, AsyncCompleted, ContextAssembled, ConversationClosed, ConversationCreated,
+    DefinitionChanged, ErrorInfo, HookFailed, HookStarted, InputIgnored, InterruptAnswered, InterruptRaised,
+    InvocationMode, LlmCallCompleted, LlmCallFailed, LlmCallStarted, MemoryExtracted, MoveCall, MoveRecorded,
+    MoveResult, Origin, ParticipantAdded, ParticipantRemoved, Payload, StateSnapshot, ToolArguments,
+    ToolCompleted, ToolFailed, ToolInvocation, ToolRetry, TurnCompletion, TurnFailed, TurnOperation,
+    TurnStart, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -47,31 +48,12 @@ pub(super) fn apply(
             if state.turn(turn).is_some() {
                 return fault(format!("turn {turn} is there already"));
             }
-            let number = state.turns.iter().filter(|other| other.agent == *agent).count() + 1;
             let begun = Turn {
-                id: turn.clone(),
-                agent: agent.clone(),
-                number: u32::try_from(number).unwrap_or(u32::MAX),
-                caller: caller.clone(),
                 input: input.clone(),
-                user_text: String::new(),
                 answers: answers.clone(),
                 reply_to: reply_to.clone(),
                 depth: *depth,
-                phase: Phase::Ready,
-                transcript: Vec::new(),
-                notices: Vec::new(),
-                moves: Vec::new(),
-                calls: 0,
-                replies: 0,
-                runs: 0,
-                tool_calls: 0,
-                slots: Vec::new(),
-                operations: Vec::new(),
-                prefix: None,
-                issues: hotseat_trace::Issues::default(),
-                last_text: None,
-                ended_at: None,
+                ..Turn::new(state, turn.clone(), agent.clone(), caller.clone())
             };
             let (caller_id, caller_type) = begun.caller_words();
             let caller_turn_id = match caller {
@@ -122,10 +104,7 @@ pub(super) fn apply(
         }
         Decision::DispatchContextAssembly { at, workflow, input } => {
             let turn = active(state, &at.turn)?;
-            let told = context::untold(turn);
-            turn.transcript.extend(told);
-            turn.slots.clear();
-            turn.notices.clear();
+            turn.tell_the_model();
             turn.runs += 1;
             turn.phase = Phase::Assembling { attempt: at.attempt, run: Some(at.run.clone()) };
             let agent = turn.agent.clone();
@@ -162,10 +141,7 @@ pub(super) fn apply(
             turn.issues.move_limit_reached |= offers_fewer;
             if at.attempt == 1 {
                 // Where requests are built once a turn, the model is told here what it has not been told.
-                let told = context::untold(turn);
-                turn.transcript.extend(told);
-                turn.slots.clear();
-                turn.notices.clear();
+                turn.tell_the_model();
             }
             turn.calls = at.call;
             turn.phase =
@@ -187,13 +163,14 @@ pub(super) fn apply(
             let duration_ms =
                 began.map_or(0, |deadline| (now + limits.model.timeout_ms).saturating_sub(deadline));
             let turn = active(state, &at.turn)?;
-            let Phase::Calling { request, .. } = &turn.phase else {
+            let Phase::Calling { request, last, .. } = &turn.phase else {
                 return fault(format!("turn {} has not asked a model", at.turn));
             };
+            let last = *last;
             // Providers that do not count leave it to the estimate.
             let counted =
                 if reply.usage.output_tokens > 0 { reply.usage } else { Usage::estimate(request, reply) };
-            take_reply(turn, reply, *next);
+            take_reply(turn, reply, last, *next);
             model_settled(state, at);
             out.event(LlmCallCompleted {
                 turn_id: at.turn.0.clone(),
@@ -239,7 +216,7 @@ pub(super) fn apply(
             let entry = active(state, turn)?;
             let outcome = react::outcome(call, &Err(failure.clone()));
             entry.issues.tool_failures += 1;
-            answer(entry, call, tool, Answer::Ended(outcome.clone()));
+            entry.answer(call, Answer::Ended(outcome.clone()));
             out.event(ToolFailed {
                 turn_id: turn.0.clone(),
                 tool_call_id: call.0.clone(),
@@ -308,10 +285,8 @@ pub(super) fn apply(
             out.event(interrupt_answered(turn, call, "resolved", Some(answer)));
             if let ApprovalVerdict::Approved { input: Some(input) } = verdict {
                 operation.input = input.clone();
-                let tool = operation.tool.clone();
-                entry
-                    .notices
-                    .push(format!("Operation {call} ({tool}) was approved with another input: {input}"));
+                let notice = context::edited_notice(operation, input);
+                entry.notices.push(notice);
                 let (turn_id, tool_call_id) = (turn.0.clone(), call.0.clone());
                 out.event(ToolArguments { turn_id, tool_call_id, input: Some(input.clone()), text: None });
             }
@@ -333,6 +308,11 @@ pub(super) fn apply(
                 state.shared = shared.clone();
             }
         }
+        Decision::AdoptDefinitions { first_difference } => out.event(DefinitionChanged {
+            conversation_id: state.conversation.0.clone(),
+            agent_id: state.agent.0.clone(),
+            first_difference: *first_difference,
+        }),
         Decision::ChangeState { turn, state: shared } => {
             state.shared = shared.clone();
             out.event(StateSnapshot { turn_id: turn.0.clone(), state: shared.clone() });
@@ -372,8 +352,8 @@ pub(super) fn apply(
         }
         Decision::TrackAsyncOperation { turn, call } => {
             let entry = active(state, turn)?;
-            let tool = operation(entry, call)?.tool.clone();
-            answer(entry, call, &tool, Answer::Started);
+            operation(entry, call)?;
+            entry.answer(call, Answer::Started);
             out.event(Payload::AsyncTracked(of_operation(turn, call)));
         }
         Decision::RetryOperation { turn, call, failure, delay_ms } => {
@@ -423,10 +403,7 @@ pub(super) fn apply(
             let Some(result) = operation.outcome.clone() else {
                 return fault(format!("operation {call} has not ended"));
             };
-            let notice = match &result.result {
-                Ok(value) => format!("Operation {call} ({}) has completed: {value}", operation.tool),
-                Err(error) => format!("Operation {call} ({}) has failed: {}", operation.tool, error.message),
-            };
+            let notice = context::ended_notice(operation, &result);
             entry.notices.push(notice);
             let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
             out.event(AsyncCompleted { turn_id, operation_id, result });
@@ -616,8 +593,7 @@ fn interrupt_answered(
 }
 
 /// The reply joins what the model has seen, with ids of calls that are unique in the trace.
-fn take_reply(turn: &mut Turn, reply: &Reply, next: NextStep) {
-    let last = matches!(turn.phase, Phase::Calling { last: true, .. });
+pub(super) fn take_reply(turn: &mut Turn, reply: &Reply, last: bool, next: NextStep) {
     let mut said = ModelMessage::assistant(reply);
     turn.slots.clear();
     if let ModelMessage::Assistant { tool_calls, .. } = &mut said {
@@ -638,13 +614,6 @@ fn take_reply(turn: &mut Turn, reply: &Reply, next: NextStep) {
         NextStep::Again => Phase::Ready,
         NextStep::Settle => Phase::Idle,
     };
-}
-
-fn answer(turn: &mut Turn, call: &CallId, tool: &str, answer: Answer) {
-    if let Some(slot) = turn.slots.iter_mut().find(|slot| slot.call == *call) {
-        debug_assert_eq!(slot.tool, tool, "a slot belongs to one call");
-        slot.answer = Some(answer);
-    }
 }
 
 fn record_move(turn: &mut Turn, draft: &MoveDraft, out: &mut Out<'_>) {
@@ -770,20 +739,20 @@ fn complete(
 ) -> Result<(), Fault> {
     let entry = active(state, turn)?;
     let outcome = react::outcome(call, result);
-    let (attempt, goes_on, tool, is_agent) = {
+    let (attempt, goes_on, is_agent) = {
         let operation = operation(entry, call)?;
         let was_asked = operation.status != OperationStatus::AwaitingApproval;
         operation.outcome = Some(outcome.clone());
         operation.completed_at = Some(now);
         operation.status = if result.is_ok() { OperationStatus::Completed } else { OperationStatus::Failed };
         let is_agent = matches!(operation.work, Work::Agent(..)) && was_asked;
-        (operation.attempt, operation.is_async && was_asked, operation.tool.clone(), is_agent)
+        (operation.attempt, operation.is_async && was_asked, is_agent)
     };
     if result.is_err() {
         entry.issues.tool_failures += 1;
     }
     if !goes_on {
-        answer(entry, call, &tool, Answer::Ended(outcome));
+        entry.answer(call, Answer::Ended(outcome));
     }
     operation_settled(state, turn, call, attempt);
     let (turn_id, id) = (turn.0.clone(), call.0.clone());

@@ -1,11 +1,11 @@
 //! What hook workflows are given, and how their request becomes the one that is sent.
 
 use hotseat_model::{Message as ModelMessage, Position, Request, ToolResult};
-use hotseat_trace::{InvocationMode, Utterance};
+use hotseat_trace::{InvocationMode, ToolOutcome, Utterance};
 use serde_json::{Map, Value, json};
 
 use super::reply::DECLINE;
-use super::state::{Answer, Work};
+use super::state::{Answer, Operation, Work};
 use super::{Caller, ModelAddress, Phase, Role, State, Turn};
 use crate::definition::{Definitions, Persona, Target};
 use crate::ids::TurnId;
@@ -54,6 +54,20 @@ pub(super) fn untold(turn: &Turn) -> Vec<ModelMessage> {
     });
     let notices = turn.notices.iter().map(ModelMessage::notice);
     answers.chain(notices).collect()
+}
+
+/// What the model is told when a person has changed the input of a call.
+pub(super) fn edited_notice(operation: &Operation, input: &Value) -> String {
+    format!("Operation {} ({}) was approved with another input: {input}", operation.call, operation.tool)
+}
+
+/// What the model is told when an asynchronous operation has ended.
+pub(super) fn ended_notice(operation: &Operation, result: &ToolOutcome) -> String {
+    let Operation { call, tool, .. } = operation;
+    match &result.result {
+        Ok(value) => format!("Operation {call} ({tool}) has completed: {value}"),
+        Err(error) => format!("Operation {call} ({tool}) has failed: {}", error.message),
+    }
 }
 
 /// The request that is sent: the one that was built, with its place, the model's settings and no tools at the end.

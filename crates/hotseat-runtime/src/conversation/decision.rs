@@ -107,6 +107,8 @@ pub enum Decision {
     LeaveApproval { turn: TurnId, call: CallId },
     /// A client's tools and what it knows are taken over.
     AcceptOffer { tools: Vec<Tool>, context: Vec<ContextEntry>, state: Option<Value> },
+    /// Another definition of the agent holds from here on.
+    AdoptDefinitions { first_difference: u64 },
     /// The shared state becomes another one.
     ChangeState { turn: TurnId, state: Value },
     /// Somebody joins.
@@ -223,7 +225,8 @@ impl Decision {
             Decision::OpenConversation
             | Decision::CloseConversation
             | Decision::RemoveParticipant { .. }
-            | Decision::AcceptOffer { .. } => None,
+            | Decision::AcceptOffer { .. }
+            | Decision::AdoptDefinitions { .. } => None,
         }
     }
 
@@ -251,6 +254,7 @@ impl Decision {
             Decision::AnswerApproval { .. } => "ANSWER_APPROVAL",
             Decision::LeaveApproval { .. } => "LEAVE_APPROVAL",
             Decision::AcceptOffer { .. } => "ACCEPT_OFFER",
+            Decision::AdoptDefinitions { .. } => "ADOPT_DEFINITIONS",
             Decision::ChangeState { .. } => "CHANGE_STATE",
             Decision::AddParticipant { .. } => "ADD_PARTICIPANT",
             Decision::RemoveParticipant { .. } => "REMOVE_PARTICIPANT",

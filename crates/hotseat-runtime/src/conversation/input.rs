@@ -90,6 +90,12 @@ pub enum Input {
         /// Who.
         participant: Participant,
     },
+    /// The definitions of its agents are others than those that it was held with so far. Turns that wait for nobody
+    /// but the client go on under the new ones; others fail.
+    DefinitionChanged {
+        /// The number of the first record that the new definitions would have led to differently.
+        first_difference: u64,
+    },
     /// The user ends the conversation.
     Close,
 }

@@ -12,6 +12,7 @@ mod decision;
 mod effect;
 mod input;
 mod react;
+mod recorded;
 mod reply;
 mod state;
 
@@ -28,6 +29,7 @@ pub use input::{
     ApprovalVerdict, Caller, ContextEntry, HookAddress, HookKind, Input, ModelAddress, Opening,
     OperationAddress, ReplyTo,
 };
+pub use recorded::ReceivedInputs;
 pub use state::{
     ConversationStatus, Message, Offer, Operation, OperationStatus, Phase, Role, State, TimerKey, TimerKind,
     Turn, TurnEnd, Work,

@@ -50,6 +50,9 @@ pub(super) fn react(
             }
             None => ignore(Some(turn), "the turn to cancel has ended or never began"),
         },
+        Input::DefinitionChanged { first_difference } => {
+            definition_changed(state, definitions, now, *first_difference)
+        }
         Input::RemoveParticipant { participant } if state.takes_part(participant) => {
             vec![Decision::RemoveParticipant { participant: participant.clone() }]
         }
@@ -329,6 +332,32 @@ fn approval_done(
             reply::not_called(turn, operation, &operation.input, failure)
         }
     });
+    decisions
+}
+
+/// Another definition of the agent holds from here on.
+fn definition_changed(
+    state: &State,
+    definitions: &Definitions,
+    now: Millis,
+    first_difference: u64,
+) -> Vec<Decision> {
+    let mut decisions = vec![Decision::AdoptDefinitions { first_difference }];
+    for turn in state.active_turns() {
+        if matches!(turn.caller, super::Caller::User { .. }) && turn.awaits_only_the_client() {
+            let sent = turn
+                .open_operations()
+                .filter(|operation| operation.status != OperationStatus::AwaitingApproval);
+            decisions.extend(sent.filter_map(|operation| {
+                let limit = state.tool(definitions, &turn.agent, &operation.tool)?.retry.timeout_ms?;
+                let kind = TimerKind::OperationDeadline(operation.call.clone());
+                Some(timer_at(turn, kind, now.saturating_add(limit)))
+            }));
+        } else {
+            let message = "the agent was changed while this turn was at work; say it again";
+            decisions.extend(fail_apart(state, turn, "AGENT_CHANGED", message));
+        }
+    }
     decisions
 }
 

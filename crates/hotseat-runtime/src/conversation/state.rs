@@ -383,6 +383,67 @@ impl State {
 }
 
 impl Turn {
+    /// A turn of this conversation that begins.
+    pub(super) fn new(state: &State, id: TurnId, agent: AgentId, caller: Caller) -> Self {
+        let number = state.turns.iter().filter(|other| other.agent == agent).count() + 1;
+        Turn {
+            id,
+            agent,
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            caller,
+            input: Value::Null,
+            user_text: String::new(),
+            answers: None,
+            reply_to: None,
+            depth: 0,
+            phase: Phase::Ready,
+            transcript: Vec::new(),
+            notices: Vec::new(),
+            moves: Vec::new(),
+            calls: 0,
+            replies: 0,
+            runs: 0,
+            tool_calls: 0,
+            slots: Vec::new(),
+            operations: Vec::new(),
+            prefix: None,
+            issues: Issues::default(),
+            last_text: None,
+            ended_at: None,
+        }
+    }
+
+    /// What the model has not been told yet becomes a part of what it has seen.
+    pub(super) fn tell_the_model(&mut self) {
+        let told = super::context::untold(self);
+        self.transcript.extend(told);
+        self.slots.clear();
+        self.notices.clear();
+    }
+
+    /// What the model is told of a call of its last reply.
+    pub(super) fn answer(&mut self, call: &CallId, answer: Answer) {
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == *call) {
+            slot.answer = Some(answer);
+        }
+    }
+
+    /// Whether an asynchronous operation runs for it.
+    pub fn is_asynchronous(&self) -> bool {
+        self.open_operations()
+            .any(|operation| operation.is_async && operation.status == OperationStatus::Pending)
+    }
+
+    /// Whether it waits for nobody but the client or a person.
+    pub fn awaits_only_the_client(&self) -> bool {
+        let mut open = self.open_operations().peekable();
+        matches!(self.phase, Phase::Waiting { .. } | Phase::Idle)
+            && open.peek().is_some()
+            && open.all(|operation| {
+                operation.work == Work::Client || operation.status == OperationStatus::AwaitingApproval
+            })
+    }
+
     /// Whether it has not ended.
     pub fn is_active(&self) -> bool {
         !matches!(self.phase, Phase::Ended(_))

@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 use super::clock::{Clock, wall};
 use super::core::{Applied, Core, Entry};
 use super::watch::Watchers;
-use super::{HostError, Sent, Shared, Signal};
+use super::{Absent, HostError, Sent, Shared, Signal};
 use crate::conversation::{Input, ModelAddress, Opening, State};
 use crate::failure::{Failure, InfrastructureKind};
 use crate::ids::{AgentId, ConversationId, RunId, TurnId};
@@ -73,14 +73,18 @@ impl Actor {
         Actor { shared, id, watchers, generation, clock, core, entries: 0, calls, news, heard }
     }
 
-    pub(super) async fn run(mut self, agent: AgentId, mut inbox: mpsc::Receiver<Message>) {
-        let result = match self.begin(agent).await {
+    pub(super) async fn run(mut self, agent: AgentId, absent: Absent, mut inbox: mpsc::Receiver<Message>) {
+        let result = match self.begin(agent, absent).await {
             Ok(()) => self.hold(&mut inbox).await,
             Err(error) => Err(error),
         };
         let Err(error) = result else { return };
         // Nobody finds this conversation any more; who has found it already is told.
-        self.shared.loaded().retain(|id, known| *id != self.id || known.generation != self.generation);
+        {
+            let mut loaded = self.shared.loaded();
+            loaded.retain(|id, known| *id != self.id || known.generation != self.generation);
+            self.shared.options.store.release(&self.id);
+        }
         self.watchers.close();
         inbox.close();
         while let Some(message) = inbox.recv().await {
@@ -89,23 +93,27 @@ impl Actor {
     }
 
     /// Makes the conversation from what is kept of it, or opens it.
-    async fn begin(&mut self, agent: AgentId) -> Result<(), HostError> {
+    async fn begin(&mut self, agent: AgentId, absent: Absent) -> Result<(), HostError> {
         let store = &self.shared.options.store;
         let kept = store.entries(&self.id).await?;
         let (Some(first), Some(last)) = (kept.first(), kept.last()) else {
+            if absent == Absent::Refused {
+                return Err(HostError::UnknownConversation(self.id.clone()));
+            }
             let opening = Opening { conversation: self.id.clone(), agent, parent: None };
             self.step(Entry::Open { opening }).await?;
             return Ok(());
         };
         self.clock = Clock::resumed(first.stamp, last.stamp);
         self.entries = kept.len() as u64;
-        let (definitions, limits) = (self.shared.definitions.clone(), self.shared.options.limits);
-        let (core, records) = Core::restored(self.id.clone(), definitions, limits, kept);
-        let before = store.records(&self.id).await?;
-        if let Some(sequence) = first_difference(&before, &records) {
-            return Err(HostError::Changed { conversation: self.id.clone(), sequence });
-        }
+        let (definitions, limits) = (&self.shared.definitions, self.shared.options.limits);
+        let records = store.records(&self.id).await?;
+        let (core, changed) = Core::restored(self.id.clone(), definitions, limits, &kept, &records);
         self.core = core;
+        if let Some(first_difference) = changed {
+            self.step(Entry::DefinitionChanged { first_difference }).await?;
+            return Ok(());
+        }
         let outstanding = self.core.outstanding();
         self.carry_out(outstanding);
         Ok(())
@@ -255,6 +263,7 @@ impl Actor {
         let needed = loaded.get(&self.id).is_some_and(|known| known.handles > 0) || !inbox.is_empty();
         if !needed {
             loaded.remove(&self.id);
+            self.shared.options.store.release(&self.id);
         }
         !needed
     }
@@ -304,11 +313,4 @@ fn sent(conversation: &ConversationId, records: &[Record]) -> Sent {
         }
     }
     sent
-}
-
-/// The first record that is not the same.
-fn first_difference(kept: &[Record], made: &[Record]) -> Option<u64> {
-    let differs = kept.iter().zip(made).position(|(kept, made)| kept != made);
-    let shorter = (kept.len() != made.len()).then_some(kept.len().min(made.len()));
-    differs.or(shorter).map(|index| index as u64 + 1)
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use hotseat_model::Request;
-use hotseat_trace::Record;
+use hotseat_trace::{Payload, Record};
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::{Input, Millis, ModelAddress, Opening};
+use crate::conversation::{Input, Millis, ModelAddress, Opening, ReceivedInputs};
 use crate::definition::{Definitions, Limits};
 use crate::failure::Failure;
 use crate::ids::{AgentId, ConversationId, RunId};
@@ -34,6 +34,11 @@ pub enum Entry {
         conversation: ConversationId,
         /// What.
         input: Input,
+    },
+    /// The agent was changed since; what was held before stands as it is recorded, and this one goes on.
+    DefinitionChanged {
+        /// The number of the first record that the new definitions lead to differently.
+        first_difference: u64,
     },
     /// The time has come for something that waited.
     Due,
@@ -99,16 +104,48 @@ impl Core {
         }
     }
 
-    /// The conversation that these entries lead to, with the records that they give.
+    /// The conversation that stands as these entries and records say.
+    ///
+    /// What came since its definitions were changed last is carried out again, which must lead to the same records.
+    /// Where it does not, the definitions have been changed again: the conversation is then made from its records, and
+    /// the number of the first one that came out differently is given beside it; its next entry is
+    /// [`Entry::DefinitionChanged`].
     pub(super) fn restored(
         root: ConversationId,
-        definitions: Arc<Definitions>,
+        definitions: &Arc<Definitions>,
         limits: Limits,
-        kept: Vec<Kept>,
-    ) -> (Self, Vec<Record>) {
-        let mut core = Core::new(root, definitions, limits);
-        let records = kept.into_iter().flat_map(|kept| core.apply(kept.stamp, kept.entry).records).collect();
-        (core, records)
+        kept: &[Kept],
+        records: &[Record],
+    ) -> (Self, Option<u64>) {
+        let recorded = |kept: &[Kept], records: &[Record]| {
+            let mut received = ReceivedInputs::default();
+            for Kept { stamp, entry } in kept {
+                if let Entry::Input { input, .. } = entry {
+                    received.add(stamp.offset, input);
+                }
+            }
+            let world = World::recorded(definitions.clone(), limits, &received, records);
+            Core { world, ..Core::new(root.clone(), definitions.clone(), limits) }
+        };
+        let changed = kept.iter().rposition(|kept| matches!(kept.entry, Entry::DefinitionChanged { .. }));
+        let adopted = records.iter().rposition(|record| match &record.payload {
+            Payload::DefinitionChanged(p) => p.conversation_id == root.0,
+            _ => false,
+        });
+        let (entries, before) = changed.zip(adopted).unwrap_or((0, 0));
+        let mut core = match entries {
+            0 => Core::new(root.clone(), definitions.clone(), limits),
+            _ => recorded(&kept[..entries], &records[..before]),
+        };
+        let again = kept[entries..].iter().cloned();
+        let made: Vec<Record> = again.flat_map(|kept| core.apply(kept.stamp, kept.entry).records).collect();
+        match first_difference(&records[before..], &made) {
+            None => (core, None),
+            Some(place) => {
+                let sequence = records.get(before + place).or(records.last()).map_or(1, |last| last.sequence);
+                (recorded(kept, records), Some(sequence))
+            }
+        }
     }
 
     pub(super) fn world(&self) -> &World {
@@ -158,6 +195,7 @@ impl Core {
             | Input::AgentCall { .. }
             | Input::Wake
             | Input::RemoveParticipant { .. }
+            | Input::DefinitionChanged { .. }
             | Input::Close => None,
         };
         let mut conversations = self.world.conversations();
@@ -217,6 +255,14 @@ impl Core {
                 }
                 VecDeque::from([Delivery::Input { conversation, input }])
             }
+            Entry::DefinitionChanged { first_difference } => {
+                let all = self.world.conversations().map(|(id, _)| id.clone());
+                all.map(|conversation| {
+                    let input = Input::DefinitionChanged { first_difference };
+                    Delivery::Input { conversation, input }
+                })
+                .collect()
+            }
             Entry::Remembered { run, token, result } => {
                 self.recalls.remove(&(run.clone(), token));
                 VecDeque::from([Delivery::Remembered { run, token, result }])
@@ -242,4 +288,11 @@ impl Core {
         self.timed += 1;
         self.timers.insert((at, self.timed), delivery);
     }
+}
+
+/// The place of the first record that is not the same.
+fn first_difference(kept: &[Record], made: &[Record]) -> Option<usize> {
+    let differs = kept.iter().zip(made).position(|(kept, made)| kept != made);
+    let shorter = (kept.len() != made.len()).then_some(kept.len().min(made.len()));
+    differs.or(shorter)
 }

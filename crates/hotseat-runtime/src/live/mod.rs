@@ -3,7 +3,8 @@
 //! A [`Host`] holds the conversations of one set of definitions. Each is a task of its own that takes one entry at
 //! a time: it is carried out, kept in the [`Store`], shown to the watchers, and only then is done what it asks for.
 //! After a restart a conversation goes on where it was: its entries are read again and what it still waits for is
-//! asked again.
+//! asked again. Where its agent was changed meanwhile, what was said stands as it is recorded and the new definition
+//! holds from there on; an event says so.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -76,12 +77,19 @@ pub struct HostOptions {
     pub store: Arc<dyn Store>,
     /// How many model calls may be under way at once, over all conversations.
     pub calls_at_once: usize,
+    /// How many conversations may be loaded at once.
+    pub most_loaded: usize,
 }
 
 impl Default for HostOptions {
-    /// Everything in this process, and at most 256 model calls at once.
+    /// Everything in this process, at most 256 model calls at once, and 4,096 conversations that are loaded.
     fn default() -> Self {
-        HostOptions { limits: Limits::default(), store: Arc::new(InMemory::default()), calls_at_once: 256 }
+        HostOptions {
+            limits: Limits::default(),
+            store: Arc::new(InMemory::default()),
+            calls_at_once: 256,
+            most_loaded: 4096,
+        }
     }
 }
 
@@ -91,6 +99,9 @@ pub enum HostError {
     /// There is no such agent.
     #[error("there is no agent {0}")]
     UnknownAgent(AgentId),
+    /// There is no such conversation.
+    #[error("there is no conversation {0}")]
+    UnknownConversation(ConversationId),
     /// The conversation is held by another agent.
     #[error("conversation {conversation} is held by agent {agent}")]
     OtherAgent {
@@ -99,22 +110,24 @@ pub enum HostError {
         /// The agent that holds it.
         agent: AgentId,
     },
-    /// The definitions are not those that the conversation was held with, so it cannot go on.
-    #[error(
-        "conversation {conversation} cannot go on: its agent was changed since (record {sequence} comes out differently)"
-    )]
-    Changed {
-        /// The conversation.
-        conversation: ConversationId,
-        /// The first record that comes out differently.
-        sequence: u64,
-    },
+    /// As many conversations as may be loaded are in use.
+    #[error("{0} conversations are in use, and there is no room for more now")]
+    Full(usize),
     /// The store failed. The conversation can be opened again.
     #[error("the conversation cannot be kept: {0}")]
     Store(#[from] StoreError),
     /// The conversation ended while it was waited for, because its store failed.
     #[error("the conversation was given up")]
     Gone,
+}
+
+/// What becomes of a conversation that is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    /// It is opened.
+    Opened,
+    /// It is refused.
+    Refused,
 }
 
 /// What the host and all of its conversations share.
@@ -163,14 +176,39 @@ impl Host {
     /// Opens a conversation with an agent, or takes it up again if it is kept.
     ///
     /// # Errors
-    /// When there is no such agent, another one holds the conversation, its agent was changed since, or the store
-    /// fails.
+    /// When there is no such agent, another one holds the conversation, or the store fails.
     pub async fn conversation(&self, id: &ConversationId, agent: &AgentId) -> Result<Handle, HostError> {
         if self.shared.definitions.agent(agent).is_none() {
             return Err(HostError::UnknownAgent(agent.clone()));
         }
-        let handle = self.shared.attach(id, agent);
+        let (handle, held_by) = loop {
+            let handle = self.shared.attach(id, agent, Absent::Opened)?;
+            match handle.agent().await {
+                Ok(held_by) => break (handle, held_by),
+                // Somebody else has looked for it just now and not found it.
+                Err(HostError::UnknownConversation(_)) => {}
+                Err(error) => return Err(error),
+            }
+        };
+        self.of_agent(handle, held_by, agent)
+    }
+
+    /// A conversation with an agent that is loaded or kept.
+    ///
+    /// # Errors
+    /// When there is no such conversation or agent, another agent holds it, or the store fails.
+    pub async fn known_conversation(
+        &self,
+        id: &ConversationId,
+        agent: &AgentId,
+    ) -> Result<Handle, HostError> {
+        let handle = self.shared.attach(id, agent, Absent::Refused)?;
         let held_by = handle.agent().await?;
+        self.of_agent(handle, held_by, agent)
+    }
+
+    fn of_agent(&self, handle: Handle, held_by: AgentId, agent: &AgentId) -> Result<Handle, HostError> {
+        let id = handle.id();
         if held_by != *agent {
             return Err(HostError::OtherAgent { conversation: id.clone(), agent: held_by });
         }
@@ -197,18 +235,27 @@ impl Shared {
     }
 
     /// A handle of a conversation, which is loaded if it is not.
-    fn attach(self: &Arc<Self>, id: &ConversationId, agent: &AgentId) -> Handle {
+    fn attach(
+        self: &Arc<Self>,
+        id: &ConversationId,
+        agent: &AgentId,
+        absent: Absent,
+    ) -> Result<Handle, HostError> {
         let mut loaded = self.loaded();
+        if loaded.len() >= self.options.most_loaded && !loaded.contains_key(id) {
+            return Err(HostError::Full(self.options.most_loaded));
+        }
         let generation = self.generations.fetch_add(1, Ordering::Relaxed);
         let known = loaded.entry(id.clone()).or_insert_with(|| {
             let (inbox, messages) = mpsc::channel(INBOX);
             let watchers = Arc::<Watchers>::default();
             let actor = Actor::new(self.clone(), id.clone(), watchers.clone(), generation);
-            tokio::spawn(actor.run(agent.clone(), messages));
+            tokio::spawn(actor.run(agent.clone(), absent, messages));
             Loaded { inbox, watchers, handles: 0, generation }
         });
         known.handles += 1;
-        Handle::new(self.clone(), id.clone(), known.inbox.clone(), known.watchers.clone(), known.generation)
+        let (inbox, watchers) = (known.inbox.clone(), known.watchers.clone());
+        Ok(Handle::new(self.clone(), id.clone(), inbox, watchers, known.generation))
     }
 
     /// A handle is gone.

@@ -17,8 +17,10 @@ use axum::{Json, Router};
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
+use super::accept::accept;
+use super::events::ThreadStream;
 use super::refusal::{Reason, Refusal};
 use super::{Agent, Taken, ag_ui, openai};
 use crate::ids::ConversationId;
@@ -34,6 +36,16 @@ pub struct Options {
     pub allow_origins: Vec<String>,
     /// The longest body, in bytes.
     pub longest_body: usize,
+    /// How many bytes of bodies are held at once, over all requests.
+    pub bodies: usize,
+    /// How many connections are open at once; further ones wait until one is closed.
+    pub connections: usize,
+    /// How long a client may take for the head of a request, also for the next one on a connection that is kept.
+    pub head_timeout: Duration,
+    /// How long a client may take for the body of a request.
+    pub body_timeout: Duration,
+    /// How long a client may leave a piece of an answer unread.
+    pub write_timeout: Duration,
     /// After how long without an event a comment is sent, so that nobody takes the connection for dead.
     pub keep_alive: Duration,
 }
@@ -45,6 +57,11 @@ impl Default for Options {
             port: 0,
             allow_origins: Vec::new(),
             longest_body: 8 * 1024 * 1024,
+            bodies: 64 * 1024 * 1024,
+            connections: 1024,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
         }
     }
@@ -71,13 +88,22 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     routes: Router,
+    options: Options,
+    stopping: watch::Sender<bool>,
 }
 
 /// What all requests share.
 struct Shared {
     agents: Vec<Agent>,
     options: Options,
+    /// Room for bodies, in units of [`BODY_UNIT`].
+    bodies: Arc<Semaphore>,
+    /// Whether the server is about to end.
+    stopping: watch::Receiver<bool>,
 }
+
+/// The unit in which room for bodies is counted, in bytes.
+const BODY_UNIT: usize = 1024;
 
 impl Server {
     /// Listens. Requests are answered from [`run`](Server::run) on.
@@ -97,8 +123,11 @@ impl Server {
         let listen = |source| ServeError::Listen { address: wanted, source };
         let listener = TcpListener::bind(wanted).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let routes = routes(Arc::new(Shared { agents, options }));
-        Ok(Server { listener, address, routes })
+        let (stopping, stops) = watch::channel(false);
+        let units = (options.bodies / BODY_UNIT).clamp(1, Semaphore::MAX_PERMITS);
+        let bodies = Arc::new(Semaphore::new(units));
+        let shared = Shared { agents, options: options.clone(), bodies, stopping: stops };
+        Ok(Server { listener, address, routes: routes(Arc::new(shared)), options, stopping })
     }
 
     /// Where it listens.
@@ -106,12 +135,10 @@ impl Server {
         self.address
     }
 
-    /// Answers requests until `stop` is over. Answers that are under way are finished.
-    ///
-    /// # Errors
-    /// When the listener breaks.
-    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        axum::serve(self.listener, self.routes).with_graceful_shutdown(stop).await
+    /// Answers requests until `stop` is over. Answers that are under way are finished, and streams of conversations
+    /// ended.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        accept(self.listener, self.routes, &self.options, self.stopping, stop).await;
     }
 }
 
@@ -119,6 +146,10 @@ fn routes(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(index).post(ag_ui_first))
         .route("/agents/{name}", post(ag_ui_named))
+        .route("/threads/{thread}", get(thread_first))
+        .route("/threads/{thread}/events", get(events_first))
+        .route("/agents/{name}/threads/{thread}", get(thread_named))
+        .route("/agents/{name}/threads/{thread}/events", get(events_named))
         .route("/health", get(health))
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(chat))
@@ -155,8 +186,8 @@ async fn unknown(request: Request) -> Refusal {
     Refusal::of(
         Reason::NotFound,
         format!(
-            "there is nothing at {path:?}; POST / and /agents/NAME speak AG-UI, POST /v1/chat/completions and \
-             GET /v1/models chat completions"
+            "there is nothing at {path:?}; POST / and /agents/NAME speak AG-UI, GET /threads/THREAD and \
+             /threads/THREAD/events tell what is kept, POST /v1/chat/completions and GET /v1/models chat completions"
         ),
     )
 }
@@ -167,7 +198,7 @@ async fn other_method(request: Request) -> Refusal {
 }
 
 async fn ag_ui_first(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Refusal> {
-    ag_ui(shared.agents[0].clone(), &shared.options, request).await
+    ag_ui(shared.agents[0].clone(), &shared, request).await
 }
 
 async fn ag_ui_named(
@@ -175,7 +206,7 @@ async fn ag_ui_named(
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    ag_ui(find(&shared, &name)?, &shared.options, request).await
+    ag_ui(find(&shared, &name)?, &shared, request).await
 }
 
 fn find(shared: &Shared, name: &str) -> Result<Agent, Refusal> {
@@ -191,12 +222,79 @@ fn find(shared: &Shared, name: &str) -> Result<Agent, Refusal> {
     })
 }
 
-async fn ag_ui(agent: Agent, options: &Options, request: Request) -> Result<Response, Refusal> {
-    let body = json_body(request, options.longest_body).await?;
-    let input = ag_ui::read(&body)?;
+async fn thread_first(
+    State(shared): State<Arc<Shared>>,
+    Path(thread): Path<String>,
+) -> Result<Response, Refusal> {
+    whole_thread(&shared.agents[0], thread).await
+}
+
+async fn thread_named(
+    State(shared): State<Arc<Shared>>,
+    Path((name, thread)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    whole_thread(&find(&shared, &name)?, thread).await
+}
+
+/// What is kept of a thread, as messages of AG-UI.
+async fn whole_thread(agent: &Agent, thread: String) -> Result<Response, Refusal> {
+    let handle = agent.known_conversation(&ConversationId::from(thread)).await?;
+    let state = handle.state().await.map_err(super::talk::broken)?;
+    Ok(Json(ag_ui::thread(&state)).into_response())
+}
+
+async fn events_first(
+    State(shared): State<Arc<Shared>>,
+    Path(thread): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    thread_events(&shared, &shared.agents[0], thread, &headers).await
+}
+
+async fn events_named(
+    State(shared): State<Arc<Shared>>,
+    Path((name, thread)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    thread_events(&shared, &find(&shared, &name)?, thread, &headers).await
+}
+
+/// Everything that happens in a thread, from the event after the one that the client has seen last.
+async fn thread_events(
+    shared: &Shared,
+    agent: &Agent,
+    thread: String,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let name = HeaderName::from_static("last-event-id");
+    let seen = match text(headers, &name).map(str::trim).filter(|id| !id.is_empty()) {
+        None => 0,
+        Some(id) => id.parse().map_err(|_| {
+            Refusal::bad(
+                "last-event-id",
+                format!("`last-event-id` is the number of an event, and this is {id:?}"),
+            )
+        })?,
+    };
+    let handle = agent.known_conversation(&ConversationId::from(thread)).await?;
+    let stream = ThreadStream::open(&handle, seen).await?;
+    let (pieces, body) = mpsc::channel(1);
+    let (pace, mut stopping) = (Pace::of(&shared.options), shared.stopping.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = pump_events(stream, pieces, pace) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+    });
+    Ok(event_stream(body))
+}
+
+async fn ag_ui(agent: Agent, shared: &Shared, request: Request) -> Result<Response, Refusal> {
+    let body = json_body(request, shared).await?;
+    let input = ag_ui::read(&body.bytes)?;
     drop(body);
-    let taken = agent.take(&ConversationId::from(input.thread.as_str()))?;
-    let keep_alive = options.keep_alive;
+    let taken = agent.take_or_join(&ConversationId::from(input.thread.as_str())).await?;
+    let pace = Pace::of(&shared.options);
     let (head, answered) = oneshot::channel();
     // The run is no part of this task, which ends when its client goes away.
     tokio::spawn(async move {
@@ -210,7 +308,7 @@ async fn ag_ui(agent: Agent, options: &Options, request: Request) -> Result<Resp
                 if head.send(Ok(body)).is_err() {
                     return run.cancel().await;
                 }
-                pump(Answer::Run(run, first), taken, pieces, keep_alive).await;
+                pump(Answer::Run(run, first), taken, pieces, pace).await;
             }
         }
     });
@@ -218,21 +316,17 @@ async fn ag_ui(agent: Agent, options: &Options, request: Request) -> Result<Resp
 }
 
 async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Refusal> {
-    let body = json_body(request, shared.options.longest_body).await?;
-    let asked = openai::read(&body)?;
+    let body = json_body(request, &shared).await?;
+    let asked = openai::read(&body.bytes)?;
     drop(body);
     let agent = find(&shared, &asked.model)?;
     match asked.stream {
-        true => chat_in_pieces(agent, asked, shared.options.keep_alive).await,
+        true => chat_in_pieces(agent, asked, Pace::of(&shared.options)).await,
         false => chat_as_a_whole(agent, asked).await,
     }
 }
 
-async fn chat_in_pieces(
-    agent: Agent,
-    asked: openai::Asked,
-    keep_alive: Duration,
-) -> Result<Response, Refusal> {
+async fn chat_in_pieces(agent: Agent, asked: openai::Asked, pace: Pace) -> Result<Response, Refusal> {
     let (head, answered) = oneshot::channel();
     tokio::spawn(async move {
         match openai::Chat::begin(&agent, asked).await {
@@ -242,7 +336,7 @@ async fn chat_in_pieces(
                 if head.send(Ok(body)).is_err() {
                     return chat.cancel().await;
                 }
-                pump(Answer::Chat(chat), taken, pieces, keep_alive).await;
+                pump(Answer::Chat(chat), taken, pieces, pace).await;
             }
         }
     });
@@ -318,11 +412,11 @@ fn lines(events: &[serde_json::Value]) -> Bytes {
 }
 
 /// Sends an answer piece by piece. If its client goes away, what it asked for is given up.
-async fn pump(mut answer: Answer, taken: Taken, pieces: mpsc::Sender<Bytes>, keep_alive: Duration) {
+async fn pump(mut answer: Answer, taken: Taken, pieces: mpsc::Sender<Bytes>, pace: Pace) {
     let mut taken = Some(taken);
     loop {
         let next = tokio::select! {
-            next = tokio::time::timeout(keep_alive, answer.next()) => next,
+            next = tokio::time::timeout(pace.keep_alive, answer.next()) => next,
             () = pieces.closed() => return answer.cancel().await,
         };
         let (piece, last) = next.unwrap_or((Bytes::from_static(b": the agent is at work\n\n"), false));
@@ -330,13 +424,49 @@ async fn pump(mut answer: Answer, taken: Taken, pieces: mpsc::Sender<Bytes>, kee
             // Whoever has read the last event may ask again at once.
             taken.take();
         }
-        let sent = pieces.send(piece).await;
+        let sent = pace.send(&pieces, piece).await;
         if last {
             return;
         }
-        if sent.is_err() {
+        if !sent {
             return answer.cancel().await;
         }
+    }
+}
+
+/// Sends what happens in a thread until nobody reads it.
+async fn pump_events(mut stream: ThreadStream, pieces: mpsc::Sender<Bytes>, pace: Pace) {
+    loop {
+        let next = tokio::select! {
+            next = tokio::time::timeout(pace.keep_alive, stream.next()) => next,
+            () = pieces.closed() => return,
+        };
+        let piece = match next {
+            Ok(Some(piece)) => piece,
+            Ok(None) => return,
+            Err(_) => Bytes::from_static(b": nothing happens\n\n"),
+        };
+        if !pace.send(&pieces, piece).await {
+            return;
+        }
+    }
+}
+
+/// How long the parts of an answer may take.
+#[derive(Clone, Copy)]
+struct Pace {
+    keep_alive: Duration,
+    write_timeout: Duration,
+}
+
+impl Pace {
+    fn of(options: &Options) -> Pace {
+        Pace { keep_alive: options.keep_alive, write_timeout: options.write_timeout }
+    }
+
+    /// Sends a piece. Says whether the client takes it in time.
+    async fn send(self, pieces: &mpsc::Sender<Bytes>, piece: Bytes) -> bool {
+        matches!(tokio::time::timeout(self.write_timeout, pieces.send(piece)).await, Ok(Ok(())))
     }
 }
 
@@ -354,14 +484,29 @@ fn event_stream(mut pieces: mpsc::Receiver<Bytes>) -> Response {
 /// The body of a request that says it is JSON.
 ///
 /// A page cannot send this type to another origin without asking first, which is refused.
-async fn json_body(request: Request, longest: usize) -> Result<Vec<u8>, Refusal> {
+async fn json_body(request: Request, shared: &Shared) -> Result<HeldBody, Refusal> {
     let kind = text(request.headers(), &header::CONTENT_TYPE).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence != "application/json" {
         let message = format!("the body must be JSON, with `content-type: application/json`; it is {kind:?}");
         return Err(Refusal::of(Reason::MediaType, message));
     }
-    let mut whole = Vec::new();
+    let timeout = shared.options.body_timeout;
+    tokio::time::timeout(timeout, whole_body(request, shared)).await.map_err(|_| {
+        let message = format!("the body did not come within {} s", timeout.as_secs_f64());
+        Refusal::of(Reason::Slow, message)
+    })?
+}
+
+/// A body, for which there is room as long as it is held.
+struct HeldBody {
+    bytes: Vec<u8>,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+async fn whole_body(request: Request, shared: &Shared) -> Result<HeldBody, Refusal> {
+    let longest = shared.options.longest_body;
+    let (mut whole, mut room) = (Vec::new(), None::<OwnedSemaphorePermit>);
     let mut pieces = request.into_body().into_data_stream();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|error| Refusal::bad("body", format!("the body broke off: {error}")))?;
@@ -370,8 +515,17 @@ async fn json_body(request: Request, longest: usize) -> Result<Vec<u8>, Refusal>
             return Err(Refusal::of(Reason::TooLarge, message));
         }
         whole.extend_from_slice(&piece);
+        let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = u32::try_from(whole.len().div_ceil(BODY_UNIT) - held).unwrap_or(u32::MAX);
+        let more = shared.bodies.clone().try_acquire_many_owned(more).map_err(|_| {
+            Refusal::of(Reason::Full, "too much is being sent to this server at once; try again later")
+        })?;
+        match &mut room {
+            Some(room) => room.merge(more),
+            None => room = Some(more),
+        }
     }
-    Ok(whole)
+    Ok(HeldBody { bytes: whole, _room: room })
 }
 
 /// Lets requests through that are meant for this server, and tells browsers which pages may use it.

@@ -4,22 +4,27 @@
 //! holds. What an agent is, which models speak for it and what is kept is all decided there; here is only what a
 //! client sees of it.
 
+mod accept;
 mod ag_ui;
+mod events;
 mod http;
+mod line_input;
 mod lines;
 mod openai;
 mod refusal;
 mod talk;
 mod translate;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_model::Tool;
 
 pub use http::{Options, ServeError, Server};
-pub use lines::converse;
+pub use line_input::{InputLine, read_lines};
+pub use lines::{LONGEST_LINE, converse};
 
+use crate::conversation::Turn;
 use crate::definition::{Definitions, schema};
 use crate::ids::{AgentId, ConversationId};
 use crate::live::{Handle, Host};
@@ -34,7 +39,7 @@ pub struct Agent {
     id: AgentId,
     definitions: Arc<Definitions>,
     /// The conversations that a request is about.
-    busy: Arc<Mutex<BTreeSet<ConversationId>>>,
+    busy: Arc<Mutex<BTreeMap<ConversationId, usize>>>,
     /// What chat completions know of its conversations.
     known: Arc<openai::Known>,
 }
@@ -55,16 +60,41 @@ impl Agent {
         self.host.conversation(id, &self.id).await.map_err(talk::broken)
     }
 
+    /// A conversation with it that is there already.
+    async fn known_conversation(&self, id: &ConversationId) -> Result<Handle, Refusal> {
+        self.host.known_conversation(id, &self.id).await.map_err(talk::broken)
+    }
+
     /// Takes a conversation for one request.
     fn take(&self, id: &ConversationId) -> Result<Taken, Refusal> {
-        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        match busy.insert(id.clone()) {
-            true => Ok(Taken { busy: self.busy.clone(), id: id.clone() }),
-            false => {
-                let message = format!("a run of the thread {id} goes on; run again when it has ended");
-                Err(Refusal::conflict(message))
-            }
+        self.taken(id, false).ok_or_else(|| {
+            let message = format!("a run of the thread {id} goes on; run again when it has ended");
+            Refusal::conflict(message)
+        })
+    }
+
+    /// Takes a conversation for one request, also beside others whose turns wait for nothing but asynchronous tools.
+    async fn take_or_join(&self, id: &ConversationId) -> Result<Taken, Refusal> {
+        if let Some(taken) = self.taken(id, false) {
+            return Ok(taken);
         }
+        let state = self.conversation(id).await?.state().await.map_err(talk::broken)?;
+        let mut turns = state.active_turns().filter(|turn| talk::is_the_clients(turn)).peekable();
+        let beside = turns.peek().is_some() && turns.all(Turn::is_asynchronous);
+        match beside.then(|| self.taken(id, true)).flatten() {
+            Some(taken) => Ok(taken),
+            None => self.take(id),
+        }
+    }
+
+    fn taken(&self, id: &ConversationId, beside: bool) -> Option<Taken> {
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = busy.entry(id.clone()).or_default();
+        if *requests > 0 && !beside {
+            return None;
+        }
+        *requests += 1;
+        Some(Taken { busy: self.busy.clone(), id: id.clone() })
     }
 
     /// Whether the agent can use these tools of a client.
@@ -87,14 +117,20 @@ impl Agent {
     }
 }
 
-/// A conversation that one request has for itself, until this is dropped.
+/// A conversation that a request has taken, until this is dropped.
 struct Taken {
-    busy: Arc<Mutex<BTreeSet<ConversationId>>>,
+    busy: Arc<Mutex<BTreeMap<ConversationId, usize>>>,
     id: ConversationId,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(requests) = busy.get_mut(&self.id) {
+            *requests -= 1;
+            if *requests == 0 {
+                busy.remove(&self.id);
+            }
+        }
     }
 }

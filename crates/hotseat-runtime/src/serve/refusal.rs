@@ -35,6 +35,10 @@ pub enum Reason {
     Conflict,
     /// The body is too long.
     TooLarge,
+    /// The request came too slowly.
+    Slow,
+    /// The server has no room for it now.
+    Full,
     /// The agent failed, or the runtime did.
     Failed,
 }
@@ -49,6 +53,8 @@ impl Reason {
             Reason::Forbidden => StatusCode::FORBIDDEN,
             Reason::Conflict => StatusCode::CONFLICT,
             Reason::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Reason::Slow => StatusCode::REQUEST_TIMEOUT,
+            Reason::Full => StatusCode::SERVICE_UNAVAILABLE,
             Reason::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -62,8 +68,9 @@ impl Reason {
             | Reason::MediaType
             | Reason::Forbidden
             | Reason::Conflict
-            | Reason::TooLarge => "invalid_request_error",
-            Reason::Failed => "server_error",
+            | Reason::TooLarge
+            | Reason::Slow => "invalid_request_error",
+            Reason::Full | Reason::Failed => "server_error",
         }
     }
 
@@ -76,6 +83,8 @@ impl Reason {
             Reason::Forbidden => "forbidden",
             Reason::Conflict => "conflict",
             Reason::TooLarge => "request_too_large",
+            Reason::Slow => "request_timeout",
+            Reason::Full => "server_full",
             Reason::Failed => "agent_failed",
         }
     }

@@ -18,6 +18,7 @@ use crate::conversation::{
 use crate::failure::{ErrorCode, Failure};
 use crate::ids::{CallId, TurnId};
 use crate::live::{Handle, HostError, Signal, Watcher};
+use crate::store::StoreError;
 
 /// What a request brings.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -101,11 +102,9 @@ impl Talk {
         let answered: BTreeSet<CallId> = results.iter().map(|(at, _)| at.call.clone()).collect();
         let offer = Input::ClientOffer { tools, context, state: shared };
         send(&handle, offer).await?;
-        let mut own: BTreeSet<TurnId> = state
-            .active_turns()
-            .filter(|turn| is_the_clients(turn) && !given_up.contains(&turn.id))
-            .map(|turn| turn.id.clone())
-            .collect();
+        let addressed = results.iter().map(|(at, _)| at).chain(verdicts.iter().map(|(at, _)| at));
+        let mut own: BTreeSet<TurnId> =
+            addressed.filter_map(|at| clients_turn(state, &at.turn)).cloned().collect();
         for turn in given_up {
             let reason = "the user went on without an answer".to_string();
             send(&handle, Input::CancelTurn { turn, reason }).await?;
@@ -201,7 +200,13 @@ impl Talk {
     }
 
     fn ending(&self, state: Option<&State>) -> Ending {
-        let open = || state.into_iter().flat_map(|state| state.outstanding.values());
+        let of_the_request = |effect: &&Effect| match effect {
+            Effect::AskApproval { at, .. } | Effect::AskClient { at, .. } => {
+                self.translator.follows(&at.turn)
+            }
+            _ => false,
+        };
+        let open = || state.into_iter().flat_map(|state| state.outstanding.values()).filter(of_the_request);
         let question = |effect: &Effect| match effect {
             Effect::AskApproval { at, tool, input, message } => Some(Question {
                 id: at.call.0.clone(),
@@ -220,7 +225,12 @@ impl Talk {
         Ending {
             failure: self.failure.clone(),
             questions: open().filter_map(question).collect(),
-            asked: state.into_iter().flat_map(questions).cloned().collect(),
+            asked: state
+                .into_iter()
+                .flat_map(questions)
+                .filter(|at| self.translator.follows(&at.turn))
+                .cloned()
+                .collect(),
             calls: open().filter_map(call).collect(),
             spent: self.translator.spent().clone(),
             stop: self.translator.stop().cloned(),
@@ -234,6 +244,26 @@ impl Talk {
             // A conversation that takes nothing any more has no turn to give up.
             let _ = self.handle.send(Input::CancelTurn { turn, reason }).await;
         }
+    }
+
+    /// Nobody listens any more. Turns in which the agent has answered and waits for asynchronous tools go on; what they
+    /// come to can be fetched later. Others are given up; returns when they have ended.
+    pub async fn leave(self) {
+        let Ok(state) = self.handle.state().await else { return };
+        let goes_on = |turn: &TurnId| {
+            let turn = state.turn(turn).filter(|turn| turn.phase == Phase::Idle);
+            turn.is_some_and(Turn::is_asynchronous)
+        };
+        if !self.translator.open_turns().all(|turn| goes_on(&turn)) {
+            self.cancel().await;
+        }
+    }
+
+    /// Whether every turn of the request waits for nothing but asynchronous tools, or has ended.
+    pub async fn is_asynchronous(&self) -> Result<bool, Refusal> {
+        let state = self.handle.state().await.map_err(broken)?;
+        let mut open = self.translator.open_turns();
+        Ok(open.all(|turn| state.turn(&turn).is_some_and(Turn::is_asynchronous)))
     }
 
     /// Gives up the turns of the request, for nobody listens any more; returns when they have ended.
@@ -270,6 +300,17 @@ pub fn client_calls(state: &State) -> impl Iterator<Item = (&OperationAddress, &
         Effect::AskClient { at, tool, .. } => Some((at, tool.as_str())),
         _ => None,
     })
+}
+
+/// The turn of the user that a turn works for.
+fn clients_turn<'s>(state: &'s State, turn: &'s TurnId) -> Option<&'s TurnId> {
+    let turn = state.turn(turn)?;
+    match &turn.caller {
+        Caller::User { .. } => Some(&turn.id),
+        // A turn is called by one that began before it.
+        Caller::Agent { turn_id, .. } if *turn_id != turn.id => clients_turn(state, turn_id),
+        Caller::Agent { .. } | Caller::Workflow { .. } => None,
+    }
 }
 
 /// Whether a turn was begun by a message of the user.
@@ -317,7 +358,9 @@ async fn send(handle: &Handle, input: Input) -> Result<Option<TurnId>, Refusal> 
 /// What a client is told of a conversation that cannot go on.
 pub fn broken(error: HostError) -> Refusal {
     let reason = match error {
-        HostError::OtherAgent { .. } | HostError::Changed { .. } => Reason::Conflict,
+        HostError::OtherAgent { .. } => Reason::Conflict,
+        HostError::UnknownConversation(_) => Reason::NotFound,
+        HostError::Full(_) | HostError::Store(StoreError { is_full: true, .. }) => Reason::Full,
         HostError::UnknownAgent(_) | HostError::Store(_) | HostError::Gone => Reason::Failed,
     };
     Refusal::of(reason, error.to_string())

@@ -290,6 +290,11 @@ impl Translator {
         translator
     }
 
+    /// Whether a turn is one of the client's, or one that works for it here.
+    pub fn follows(&self, turn: &TurnId) -> bool {
+        self.turns.contains_key(&turn.0)
+    }
+
     /// Whether a turn of the client goes on.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()

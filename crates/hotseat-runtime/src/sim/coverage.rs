@@ -52,9 +52,11 @@ pub(super) fn covered(before: &State, input: &Input, now: Millis) -> Vec<(&'stat
         Input::CancelTurn { turn, .. } => (Some(turn), "cancel"),
         Input::UserMessage { .. } => (None, "user message"),
         Input::AgentCall { .. } => (None, "agent call"),
-        Input::Open | Input::ClientOffer { .. } | Input::RemoveParticipant { .. } | Input::Close => {
-            return Vec::new();
-        }
+        Input::Open
+        | Input::ClientOffer { .. }
+        | Input::RemoveParticipant { .. }
+        | Input::DefinitionChanged { .. }
+        | Input::Close => return Vec::new(),
     };
     let phase = turn.and_then(|turn| before.turn(turn)).map_or("none", |turn| phase_word(&turn.phase));
     vec![(phase, word)]

@@ -11,7 +11,7 @@ use std::pin::Pin;
 
 use hotseat_trace::Record;
 
-pub use in_memory::InMemory;
+pub use in_memory::{InMemory, MemoryBounds};
 pub use sqlite::Sqlite;
 
 use crate::ids::{AgentId, ConversationId};
@@ -58,6 +58,9 @@ pub trait Store: Send + Sync + 'static {
     /// The conversations that are kept, oldest first.
     fn conversations(&self) -> Pending<Vec<ConversationId>>;
 
+    /// Nobody holds the conversation any more, so a store that has no room for everything may forget it.
+    fn release(&self, _conversation: &ConversationId) {}
+
     /// Carries out one use of an agent's memory at this wall time. Doing it twice is doing it once.
     fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> Pending<Recalled>;
 }
@@ -68,10 +71,16 @@ pub trait Store: Send + Sync + 'static {
 pub struct StoreError {
     /// What happened; names the file.
     pub message: String,
+    /// Whether there is no room, so that the same may succeed later.
+    pub is_full: bool,
 }
 
 impl StoreError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        StoreError { message: message.into() }
+        StoreError { message: message.into(), is_full: false }
+    }
+
+    pub(crate) fn full(message: impl Into<String>) -> Self {
+        StoreError { message: message.into(), is_full: true }
     }
 }

@@ -10,15 +10,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hotseat_trace::Record;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use rusqlite::{Connection, Row, Rows, Transaction, params};
 use tokio::sync::oneshot;
 
 use super::{Commit, Kept, Pending, Store, StoreError};
 use crate::ids::{AgentId, ConversationId};
 use crate::memory::{self, MemoryRecord, MemoryUse, Recalled};
 
-/// The version of the tables.
-const VERSION: i64 = 1;
+/// The version of the tables and of what is written in them. Version 2 knows entries that say that an agent was changed.
+const VERSION: i64 = 2;
 
 const TABLES: &str = "
     CREATE TABLE conversation (
@@ -171,6 +171,7 @@ impl File {
                 transaction.execute_batch(TABLES).map_err(fail)?;
                 transaction.pragma_update(None, "user_version", VERSION).map_err(fail)?;
             }
+            1 => transaction.pragma_update(None, "user_version", VERSION).map_err(fail)?,
             VERSION => {}
             later => {
                 let message =
@@ -226,10 +227,10 @@ impl Job {
 fn whole<T>(
     transaction: &mut Transaction<'_>,
     path: &Path,
-    job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    job: impl FnOnce(&Connection) -> Result<T, Problem>,
 ) -> Result<T, StoreError> {
     let part = transaction.savepoint().map_err(|error| wrong(path, &error))?;
-    let result = job(&part).map_err(|error| wrong(path, &error))?;
+    let result = job(&part).map_err(|problem| problem.at(path))?;
     part.commit().map_err(|error| wrong(path, &error))?;
     Ok(result)
 }
@@ -239,7 +240,62 @@ fn later<T: 'static>(answer: Answer<T>, result: Result<T, StoreError>) -> Tellin
     Box::new(move |kept| drop(answer.send(kept.and(result))))
 }
 
-fn commit(part: &Connection, commit: &Commit) -> rusqlite::Result<()> {
+/// Why something cannot be done with the file.
+enum Problem {
+    /// SQLite says so.
+    Sqlite(rusqlite::Error),
+    /// What stands in a row is not what was written there.
+    Row(String),
+}
+
+impl From<rusqlite::Error> for Problem {
+    fn from(error: rusqlite::Error) -> Self {
+        Problem::Sqlite(error)
+    }
+}
+
+impl Problem {
+    fn at(self, path: &Path) -> StoreError {
+        match self {
+            Problem::Sqlite(error) => wrong(path, &error),
+            Problem::Row(problem) => StoreError::new(format!("{}: {problem}", path.display())),
+        }
+    }
+}
+
+/// A row of a table, for the words of an error.
+struct RowName<'r> {
+    table: &'static str,
+    owner: &'r str,
+    row: i64,
+}
+
+impl RowName<'_> {
+    /// What stands in this row; a row that cannot be read is named.
+    fn reading<T>(&self, read: impl FnOnce() -> Result<T, String>) -> Result<T, Problem> {
+        let RowName { table, owner, row } = self;
+        let kind = if *table == "memory" { "agent" } else { "conversation" };
+        read().map_err(|problem| {
+            Problem::Row(format!("table {table}, {kind} {owner}, row {row} cannot be read: {problem}"))
+        })
+    }
+}
+
+/// A number that is never negative.
+fn natural(row: &Row<'_>, column: usize) -> Result<u64, String> {
+    let number: i64 = row.get(column).map_err(|error| error.to_string())?;
+    u64::try_from(number).map_err(|_| format!("{number} is negative"))
+}
+
+/// A number of the row that follows `last`: rows are numbered from 1 without gaps.
+fn following(number: i64, last: usize) -> Result<(), String> {
+    match usize::try_from(number) == Ok(last + 1) {
+        true => Ok(()),
+        false => Err(format!("it follows row {last}, so something is missing before it")),
+    }
+}
+
+fn commit(part: &Connection, commit: &Commit) -> Result<(), Problem> {
     let Commit { conversation, number, kept, records } = commit;
     let (id, timestamp) = (conversation.as_str(), kept.stamp.timestamp);
     if *number == 1 {
@@ -259,29 +315,45 @@ fn commit(part: &Connection, commit: &Commit) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn entries(part: &Connection, conversation: &ConversationId) -> rusqlite::Result<Vec<Kept>> {
-    let mut rows = part.prepare_cached(
-        "SELECT offset_us, timestamp, entry FROM entry WHERE conversation = ?1 ORDER BY number",
+fn entries(part: &Connection, conversation: &ConversationId) -> Result<Vec<Kept>, Problem> {
+    let mut query = part.prepare_cached(
+        "SELECT number, offset_us, timestamp, entry FROM entry WHERE conversation = ?1 ORDER BY number",
     )?;
-    let rows = rows.query_map([conversation.as_str()], |row| {
-        let offset = hotseat_trace::Offset(unsigned(row.get(0)?));
-        let stamp = crate::world::Stamp { offset, timestamp: row.get(1)? };
-        Ok(Kept { stamp, entry: read(row.get_ref(2)?.as_str()?)? })
-    })?;
-    rows.collect()
+    let (mut rows, mut entries) = (query.query([conversation.as_str()])?, Vec::new());
+    while let Some(row) = rows.next()? {
+        let name = RowName { table: "entry", owner: conversation.as_str(), row: row.get(0)? };
+        entries.push(name.reading(|| {
+            following(name.row, entries.len())?;
+            let offset = hotseat_trace::Offset(natural(row, 1)?);
+            let stamp = crate::world::Stamp { offset, timestamp: row.get(2).map_err(words)? };
+            Ok(Kept { stamp, entry: read(row, 3)? })
+        })?);
+    }
+    Ok(entries)
 }
 
-fn records(part: &Connection, conversation: &ConversationId) -> rusqlite::Result<Vec<Record>> {
-    let mut rows =
-        part.prepare_cached("SELECT record FROM record WHERE conversation = ?1 ORDER BY sequence")?;
-    let rows = rows.query_map([conversation.as_str()], |row| read(row.get_ref(0)?.as_str()?))?;
-    rows.collect()
+fn records(part: &Connection, conversation: &ConversationId) -> Result<Vec<Record>, Problem> {
+    let mut query =
+        part.prepare_cached("SELECT sequence, record FROM record WHERE conversation = ?1 ORDER BY sequence")?;
+    let (mut rows, mut records) = (query.query([conversation.as_str()])?, Vec::new());
+    while let Some(row) = rows.next()? {
+        let name = RowName { table: "record", owner: conversation.as_str(), row: row.get(0)? };
+        records.push(name.reading(|| {
+            following(name.row, records.len())?;
+            let record: Record = read(row, 1)?;
+            match i64::try_from(record.sequence) == Ok(name.row) {
+                true => Ok(record),
+                false => Err(format!("it holds event {}", record.sequence)),
+            }
+        })?);
+    }
+    Ok(records)
 }
 
-fn conversations(part: &Connection) -> rusqlite::Result<Vec<ConversationId>> {
+fn conversations(part: &Connection) -> Result<Vec<ConversationId>, Problem> {
     let mut rows = part.prepare_cached("SELECT id FROM conversation ORDER BY rowid")?;
     let rows = rows.query_map([], |row| row.get::<_, String>(0).map(ConversationId::from))?;
-    rows.collect()
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 fn remember(
@@ -289,7 +361,7 @@ fn remember(
     agent: &AgentId,
     usage: &MemoryUse,
     timestamp: u64,
-) -> rusqlite::Result<Recalled> {
+) -> Result<Recalled, Problem> {
     let owner = agent.as_str();
     Ok(match usage {
         MemoryUse::Write { id, kind, content, significance } => {
@@ -311,9 +383,9 @@ fn remember(
         }
         MemoryUse::Read { id } => {
             let mut row = part.prepare_cached(
-                "SELECT id, kind, content, significance, created_at FROM memory WHERE agent = ?1 AND id = ?2",
+                "SELECT number, id, kind, content, significance, created_at FROM memory WHERE agent = ?1 AND id = ?2",
             )?;
-            let record = row.query_row([owner, id.as_str()], |row| memory_record(agent, row)).optional()?;
+            let record = memory_records(agent, row.query([owner, id.as_str()])?)?.pop();
             Recalled::Read { id: id.clone(), record }
         }
         MemoryUse::Delete { id } => {
@@ -324,11 +396,11 @@ fn remember(
         MemoryUse::List { limit } => {
             let limit = limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
             let mut rows = part.prepare_cached(
-                "SELECT id, kind, content, significance, created_at FROM memory
+                "SELECT number, id, kind, content, significance, created_at FROM memory
                  WHERE agent = ?1 ORDER BY number LIMIT ?2",
             )?;
-            let rows = rows.query_map(params![owner, limit], |row| memory_record(agent, row))?;
-            Recalled::Found { query: String::new(), records: rows.collect::<rusqlite::Result<_>>()? }
+            let records = memory_records(agent, rows.query(params![owner, limit])?)?;
+            Recalled::Found { query: String::new(), records }
         }
         MemoryUse::Search { query, limit } => {
             let mut records = hits(part, agent, query)?;
@@ -340,50 +412,55 @@ fn remember(
 }
 
 /// The records that share a word with the query.
-fn hits(part: &Connection, agent: &AgentId, query: &str) -> rusqlite::Result<Vec<MemoryRecord>> {
+fn hits(part: &Connection, agent: &AgentId, query: &str) -> Result<Vec<MemoryRecord>, Problem> {
     // Each word in quotes: nothing that anybody says is an operator of the search.
     let words: Vec<String> = memory::words(query).into_iter().map(|word| format!("\"{word}\"")).collect();
     if words.is_empty() {
         return Ok(Vec::new());
     }
     let mut rows = part.prepare_cached(
-        "SELECT memory.id, memory.kind, memory.content, memory.significance, memory.created_at
+        "SELECT memory.number, memory.id, memory.kind, memory.content, memory.significance, memory.created_at
          FROM memory_text JOIN memory ON memory.number = memory_text.rowid
          WHERE memory_text MATCH ?1 AND memory.agent = ?2
          ORDER BY bm25(memory_text) LIMIT ?3",
     )?;
-    let rows =
-        rows.query_map(params![words.join(" OR "), agent.as_str(), HITS], |row| memory_record(agent, row))?;
-    rows.collect()
+    memory_records(agent, rows.query(params![words.join(" OR "), agent.as_str(), HITS])?)
 }
 
-fn memory_record(agent: &AgentId, row: &rusqlite::Row<'_>) -> rusqlite::Result<MemoryRecord> {
-    Ok(MemoryRecord {
-        id: row.get::<_, String>(0)?.into(),
-        agent: agent.clone(),
-        kind: row.get(1)?,
-        content: row.get(2)?,
-        significance: row.get(3)?,
-        created_at: unsigned(row.get(4)?),
-    })
+fn memory_records(agent: &AgentId, mut rows: Rows<'_>) -> Result<Vec<MemoryRecord>, Problem> {
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name = RowName { table: "memory", owner: agent.as_str(), row: row.get(0)? };
+        records.push(name.reading(|| {
+            Ok(MemoryRecord {
+                id: row.get::<_, String>(1).map_err(words)?.into(),
+                agent: agent.clone(),
+                kind: row.get(2).map_err(words)?,
+                content: row.get(3).map_err(words)?,
+                significance: row.get(4).map_err(words)?,
+                created_at: natural(row, 5)?,
+            })
+        })?);
+    }
+    Ok(records)
+}
+
+fn words(error: rusqlite::Error) -> String {
+    error.to_string()
 }
 
 fn written<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-fn read<T: serde::de::DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
-    serde_json::from_str(text).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
-    })
+fn read<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, String> {
+    let text = row.get_ref(column).map_err(words)?;
+    let text = text.as_str().map_err(|error| error.to_string())?;
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
 }
 
 fn wrong(path: &Path, error: &rusqlite::Error) -> StoreError {

@@ -17,9 +17,9 @@ use hotseat_trace::{Event, Execution, Payload, Record};
 pub use delivery::{ApprovalQuestion, Ask, ClientCall, Delivery, Outcome, Stamp};
 use run::Running;
 
-use crate::conversation::{Conversation, Input, Millis, Opening, ReplyTo};
+use crate::conversation::{Conversation, Input, Millis, Opening, ReceivedInputs, ReplyTo};
 use crate::definition::{Definitions, Limits};
-use crate::ids::{ConversationId, RunId};
+use crate::ids::{AgentId, ConversationId, RunId};
 
 /// Conversations with everything that belongs to them.
 #[derive(Debug, Clone)]
@@ -47,9 +47,40 @@ impl World {
         }
     }
 
+    /// A world in which everything stands as these records of its conversations tell. Nothing that was under way when
+    /// they end is taken up; each conversation is to be given [`Input::DefinitionChanged`] next.
+    pub fn recorded(
+        definitions: Arc<Definitions>,
+        limits: Limits,
+        received: &ReceivedInputs,
+        records: &[Record],
+    ) -> Self {
+        let mut world = World::new(definitions, limits);
+        world.records = records.last().map_or(0, |record| record.sequence);
+        for record in records {
+            let Payload::ConversationCreated(created) = &record.payload else { continue };
+            let opening = Opening {
+                conversation: ConversationId(created.conversation_id.clone()),
+                agent: AgentId(created.agent_id.clone()),
+                parent: created.parent.clone(),
+            };
+            let id = opening.conversation.clone();
+            let own =
+                records.iter().filter(|record| record.execution.as_ref().is_some_and(|part| part.id == id.0));
+            let machine = Conversation::recorded(world.definitions.clone(), limits, opening, received, own);
+            world.conversations.insert(id, machine);
+        }
+        world
+    }
+
     /// What its conversations are made from.
     pub fn definitions(&self) -> &Arc<Definitions> {
         &self.definitions
+    }
+
+    /// How many records there are so far.
+    pub fn recorded_events(&self) -> u64 {
+        self.records
     }
 
     /// A conversation.

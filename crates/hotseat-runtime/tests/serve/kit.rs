@@ -24,7 +24,7 @@ pub struct Served {
     pub http: reqwest::Client,
     pub host: Host,
     stop: Option<oneshot::Sender<()>>,
-    running: JoinHandle<std::io::Result<()>>,
+    running: JoinHandle<()>,
 }
 
 pub async fn serve(persona: &Persona, model: impl Model + 'static) -> Served {
@@ -73,7 +73,7 @@ impl Served {
     pub async fn stop(mut self) {
         drop(self.stop.take());
         drop(self.http);
-        tokio::time::timeout(SOON, &mut self.running).await.expect("the server stops").unwrap().unwrap();
+        tokio::time::timeout(SOON, &mut self.running).await.expect("the server stops").unwrap();
     }
 
     /// Asks the server to stop.

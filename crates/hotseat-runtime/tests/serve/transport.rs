@@ -278,3 +278,132 @@ async fn a_busy_port_is_named() {
     let error = super::kit::bind(options).await.err().expect("the port is taken").to_string();
     assert!(error.starts_with(&format!("cannot listen on 127.0.0.1:{port}: ")), "{error}");
 }
+
+#[tokio::test]
+async fn connections_that_ask_for_nothing_do_not_stay() {
+    let options = Options { head_timeout: Duration::from_millis(300), ..Options::default() };
+    let (_, model) = told();
+    let served = serve_with(&persona("Helper"), model, options, HostOptions::default()).await;
+    let address = served.url.strip_prefix("http://").unwrap().to_string();
+    let half = |head: &'static str| {
+        let address = address.clone();
+        async move {
+            let mut socket = tokio::net::TcpStream::connect(&address).await.unwrap();
+            socket.write_all(head.as_bytes()).await.unwrap();
+            let mut rest = Vec::new();
+            // The server closes it, with or without an answer.
+            drop(socket.read_to_end(&mut rest).await);
+        }
+    };
+    let heads = [
+        "",
+        "P",
+        "POST / HTTP/1.1\r\nhost: 127.0.0.1\r\n",
+        "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    ];
+    let open: Vec<_> = (0..900).map(|number| tokio::spawn(half(heads[number % heads.len()]))).collect();
+    let all_closed = async {
+        for one in open {
+            one.await.unwrap();
+        }
+    };
+    tokio::time::timeout(SOON, all_closed).await.expect("all of them are closed");
+    assert_eq!(served.http.get(format!("{}/health", served.url)).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn whoever_comes_when_all_connections_are_taken_is_answered_when_one_is_closed() {
+    let options = Options { connections: 3, head_timeout: Duration::from_millis(300), ..Options::default() };
+    let (_, model) = told();
+    let served = serve_with(&persona("Helper"), model, options, HostOptions::default()).await;
+    let address = served.url.strip_prefix("http://").unwrap().to_string();
+    let mut idle = Vec::new();
+    for _ in 0..12 {
+        idle.push(tokio::net::TcpStream::connect(&address).await.unwrap());
+    }
+    let health = served.http.get(format!("{}/health", served.url)).send();
+    assert_eq!(tokio::time::timeout(SOON, health).await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let options = Options { body_timeout: Duration::from_millis(200), ..Options::default() };
+    let (_, model) = told();
+    let served = serve_with(&persona("Helper"), model, options, HostOptions::default()).await;
+    let address = served.url.strip_prefix("http://").unwrap().to_string();
+    let mut socket = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: 100\r\n\r\n{{"
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(SOON, socket.read_to_end(&mut answer));
+    read.await.expect("the server gives it up").unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("the body did not come within 0.2 s"), "{answer}");
+}
+
+#[tokio::test]
+async fn bodies_together_have_a_bound() {
+    let options = Options { bodies: 64 * 1024, ..Options::default() };
+    let (_, model) = told();
+    let served = serve_with(&persona("Helper"), model, options, HostOptions::default()).await;
+    let long = format!("{{\"threadId\": \"{}\"}}", "x".repeat(100 * 1024));
+    let (status, words) = refused(served.request("/", long).send().await.unwrap()).await;
+    assert_eq!(status, 503);
+    assert!(words.contains("too much is being sent"), "{words}");
+    // What was held for it is free again.
+    for _ in 0..5 {
+        let body = format!("{{\"threadId\": \"{}\"}}", "x".repeat(40 * 1024));
+        assert_eq!(refused(served.request("/", body).send().await.unwrap()).await.0, 400);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_is_given_up() {
+    let (teller, model) = told();
+    let options = Options { write_timeout: Duration::from_millis(200), ..Options::default() };
+    let served = serve_with(&persona("Helper"), model, options, HostOptions::default()).await;
+    let piece: &'static str = Box::leak("0123456789abcdef".repeat(4096).into_boxed_str());
+    let address = served.url.strip_prefix("http://").unwrap().to_string();
+    let mut socket = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let body = hello();
+    let head = format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    teller.until_asked(2).await;
+    let listeners = teller.listeners();
+    teller.tell(vec![Piece::Say(piece); 1024]);
+    // The model goes on for ever, and is stopped.
+    teller.until_given_up(listeners - 1).await;
+    drop(socket);
+}
+
+#[tokio::test]
+async fn no_more_threads_are_kept_than_there_is_room_for() {
+    use hotseat_runtime::store::{InMemory, MemoryBounds};
+    let bounds = MemoryBounds { conversations: 5, bytes: 1024 * 1024 };
+    let store = std::sync::Arc::new(InMemory::bounded(bounds));
+    let model = scripted([hotseat_model::script::Rule::new().say("Hello")]);
+    let options = super::kit::stored(store.clone());
+    let served = serve_with(&persona("Helper"), model, Options::default(), options).await;
+    for number in 0..40 {
+        Client::new(&served, &format!("t{number}")).say("hi").await;
+    }
+    let kept = served.host.conversations().await.unwrap();
+    let kept: Vec<&str> = kept.iter().map(|id| id.as_str()).collect();
+    // Who has left a moment ago may still be held.
+    assert!(kept.len() <= 5 && kept.contains(&"t39"), "{kept:?}");
+    // One that was forgotten begins anew, with what its client says was said before.
+    let mut client = Client::new(&served, "t0");
+    client.messages = vec![
+        serde_json::json!({"id": "u1", "role": "user", "content": "hi"}),
+        serde_json::json!({"id": "t0-t1-r1", "role": "assistant", "content": "Hello"}),
+    ];
+    client.say("again").await;
+    assert_eq!(client.last_text(), "Hello");
+}

@@ -117,6 +117,15 @@ members! {
             #[serde(default, skip_serializing_if = "Option::is_none")]
             parent: Option<ParentCall>,
         }
+        /// `agent.definition_changed`
+        DefinitionChanged {
+            /// The conversation.
+            conversation_id: Arc<str>,
+            /// The agent whose definition was changed.
+            agent_id: Arc<str>,
+            /// The number of the first earlier event that the new definition would have led to differently.
+            first_difference: u64,
+        }
         /// `conversation.closed`
         ConversationClosed {
             /// The conversation.

@@ -166,6 +166,8 @@ payloads! {
     AgentCallCompleted(AgentCallCompleted) = "agent.call.completed",
     /// The called agent failed.
     AgentCallFailed(AgentCallFailed) = "agent.call.failed",
+    /// The agent was changed since the conversation was held last; from here on the new definition holds.
+    DefinitionChanged(DefinitionChanged) = "agent.definition_changed",
     /// Somebody joined the conversation.
     ParticipantAdded(ParticipantAdded) = "participant.added",
     /// Somebody left the conversation.
@@ -273,7 +275,7 @@ from_members! {
     TurnFailed, TurnSpent, UserMessage, AssistantMessage, ReasoningMessage, ToolArguments, ToolCompleted, ToolFailed,
     AsyncCompleted, AsyncCancelled, MoveRecorded, MoveResult, ToolRetry, LlmCallStarted, LlmCallCompleted,
     LlmCallFailed, AgentCallStarted, AgentCallContext, AgentCallCompleted, AgentCallFailed, ParticipantAdded,
-    ParticipantRemoved, ConversationCreated, ConversationClosed, WorkflowStarted, WorkflowCompleted, WorkflowFailed,
+    ParticipantRemoved, DefinitionChanged, ConversationCreated, ConversationClosed, WorkflowStarted, WorkflowCompleted, WorkflowFailed,
     TokenCreated, TokenStatusChanged, TaskStarted, TaskCompleted, TaskFailed, ActionStarted, ActionCompleted,
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,
     AgentRunStarted, AgentRunFinished, AgentRunFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use events::Writer;
-pub use request::{RunInput, member, offered, read, text};
+pub use request::{RunInput, check_id, member, offered, read, text};
 
 use super::Agent;
 use super::refusal::Refusal;
@@ -105,10 +105,20 @@ impl Run {
         }
     }
 
-    /// Gives the run up, for nobody listens any more.
+    /// Nobody listens any more: the run is given up, but for asynchronous tools that go on.
     pub async fn cancel(self) {
-        self.talk.cancel().await;
+        self.talk.leave().await;
     }
+}
+
+/// What is kept of a thread, for a client that fetches it.
+pub fn thread(state: &State) -> Value {
+    serde_json::json!({
+        "threadId": state.conversation,
+        "messages": history::messages(state),
+        "state": state.shared,
+        "running": state.active_turns().next().is_some(),
+    })
 }
 
 /// Whether the thread can take what the request brings.
@@ -121,7 +131,9 @@ fn check(state: &State, brought: &mut Brought) -> Result<(), Refusal> {
             at.call
         )));
     }
-    let busy = state.active_turns().find(|turn| is_the_clients(turn) && !waits(state, &turn.id));
+    let busy = state
+        .active_turns()
+        .find(|turn| is_the_clients(turn) && !waits(state, &turn.id) && !turn.is_asynchronous());
     if let Some(turn) = busy {
         return Err(Refusal::conflict(format!(
             "turn {} of the thread goes on; run again when it has ended",

@@ -217,7 +217,8 @@ fn says_something(state: Value) -> Option<Value> {
     }
 }
 
-fn check_id(member: &str, id: &str) -> Result<(), Refusal> {
+/// Checks an id that a client has chosen.
+pub fn check_id(member: &str, id: &str) -> Result<(), Refusal> {
     if id.is_empty() || id.len() > LONGEST_ID || id.chars().any(char::is_control) {
         let message =
             format!("`{member}` must be a text of 1 to {LONGEST_ID} bytes without control characters");

@@ -366,6 +366,10 @@ async fn go_on(
 ) -> Result<Option<(crate::live::Handle, State)>, Refusal> {
     let handle = agent.conversation(id).await?;
     let state = handle.state().await.map_err(super::talk::broken)?;
+    // It was forgotten meanwhile.
+    if state.turns.is_empty() {
+        return Ok(None);
+    }
     let open: Vec<OperationAddress> = client_calls(&state).map(|(at, _)| at.clone()).collect();
     let mut results = Vec::new();
     for said in new {
