@@ -26,6 +26,7 @@ fn answers() -> Live<Scripted> {
         Rule::new().notice("gold").say("I found gold."),
         Rule::new().user("find").call(1).say("I have started.").call_tool("research", json!({})),
         Rule::new().say("It is noon."),
+        Rule::new().say("It is one."),
     ])
 }
 
@@ -283,7 +284,7 @@ async fn lines_are_answered_beside_an_asynchronous_turn() {
         said.iter().position(|known| *known == entry).unwrap_or_else(|| panic!("{entry:?} in {said:?}"))
     };
     assert!(place((1, "I have started.")) < place((2, "It is noon.")), "{said:?}");
-    assert!(place((2, "done")) < place((3, "It is noon.")), "turns without such tools follow each other");
+    assert!(place((2, "done")) < place((3, "It is one.")), "turns without such tools follow each other");
     assert!(place((3, "done")) < place((1, "I found gold.")), "{said:?}");
     assert_eq!(*said.last().unwrap(), (1, "done"), "the turn that was begun first is held to its end");
 }
