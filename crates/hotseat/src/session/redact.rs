@@ -1,102 +1,122 @@
 //! Secrets are replaced before an event leaves the session, so nothing behind it can leak them.
+//!
+//! A secret is found as it is, and in the forms that tools give it: escaped as in JSON, to any depth of JSON inside
+//! JSON; percent-encoded as in URLs; base64 and hex.
 
 use std::borrow::Cow;
+use std::iter;
+use std::ops::Range;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use hotseat_trace::{Failure, Payload, Record};
 use serde_json::Value;
 
 /// Values shorter than this are not secrets worth the name, and redacting them would mangle every text.
-const SHORTEST: usize = 4;
+const MIN_SECRET_BYTES: usize = 4;
+
+/// Base64 and hex of values shorter than this are too short to be told from other text.
+const MIN_ENCODED_SECRET_BYTES: usize = 8;
+
+/// How many levels of escaping are undone in search of secrets: JSON that is quoted within JSON, and so on.
+const MAX_ESCAPE_LEVELS: usize = 8;
 
 /// Replaces secret values wherever they stand.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    found: Option<Arc<Found>>,
+    secrets: Option<Arc<SecretPatterns>>,
 }
 
+/// The secrets of a redactor, compiled to be searched for together.
 #[derive(Debug)]
-struct Found {
+struct SecretPatterns {
     automaton: AhoCorasick,
+    /// What replaces each pattern of the automaton.
     marks: Vec<String>,
 }
 
 impl Redactor {
     /// Redacts the given values; each is replaced by `[redacted:NAME]`. Very short values are let through.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut values = Vec::new();
+        let mut patterns: Vec<Vec<u8>> = Vec::new();
         let mut marks = Vec::new();
         for (name, value) in secrets {
-            if value.len() < SHORTEST {
+            if value.len() < MIN_SECRET_BYTES {
                 continue;
             }
             let mark = format!("[redacted:{name}]");
-            // Inside JSON text the value may stand escaped.
-            let escaped = Value::String(value.clone()).to_string();
-            let escaped = escaped[1..escaped.len() - 1].to_string();
-            if escaped != value {
-                values.push(escaped);
+            for form in iter::once(value.clone().into_bytes()).chain(encoded_forms(value.as_bytes())) {
+                patterns.push(form);
                 marks.push(mark.clone());
             }
-            values.push(value);
-            marks.push(mark);
         }
-        if values.is_empty() {
+        if patterns.is_empty() {
             return Redactor::default();
         }
-        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&values);
-        Redactor { found: automaton.ok().map(|automaton| Arc::new(Found { automaton, marks })) }
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
+        Redactor { secrets: automaton.ok().map(|automaton| Arc::new(SecretPatterns { automaton, marks })) }
     }
 
     /// Whether it takes out a secret of this name.
     pub fn knows(&self, name: &str) -> bool {
         let mark = format!("[redacted:{name}]");
-        self.found.as_ref().is_some_and(|found| found.marks.contains(&mark))
+        self.secrets.as_ref().is_some_and(|secrets| secrets.marks.contains(&mark))
     }
 
     /// A text without secrets.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match &self.found {
-            Some(found) if found.automaton.is_match(text) => {
-                Cow::Owned(found.automaton.replace_all(text, &found.marks))
-            }
-            _ => Cow::Borrowed(text),
-        }
+        self.replaced(text, |mark, _, clean| clean.push_str(mark))
     }
 
     /// A text in which an `x` stands for each byte of a secret, so that everything stays in its place.
     pub fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match &self.found {
-            Some(found) if found.automaton.is_match(text) => {
-                let mut masked = String::with_capacity(text.len());
-                found.automaton.replace_all_with(text, &mut masked, |_, secret, masked| {
-                    masked.extend(std::iter::repeat_n('x', secret.len()));
-                    true
-                });
-                Cow::Owned(masked)
-            }
-            _ => Cow::Borrowed(text),
+        self.replaced(text, |_, bytes, masked| masked.extend(iter::repeat_n('x', bytes)))
+    }
+
+    /// Replaces each secret by what `replace` writes, which is given the mark and the length in bytes.
+    fn replaced<'a>(&self, text: &'a str, replace: impl Fn(&str, usize, &mut String)) -> Cow<'a, str> {
+        let Some(secrets) = &self.secrets else { return Cow::Borrowed(text) };
+        let found = secrets.find(text);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
         }
+        let mut clean = String::with_capacity(text.len());
+        let mut end = 0;
+        for SecretMatch { span, pattern } in found {
+            clean.push_str(&text[end..span.start]);
+            replace(&secrets.marks[pattern], span.len(), &mut clean);
+            end = span.end;
+        }
+        clean.push_str(&text[end..]);
+        Cow::Owned(clean)
     }
 
     /// An event without secrets.
     pub fn payload(&self, payload: Payload) -> Payload {
-        let Some(found) = &self.found else { return payload };
+        let Some(secrets) = &self.secrets else { return payload };
         let Ok(mut members) = payload.to_json() else { return payload };
-        if !found.automaton.is_match(&members.to_string()) {
-            return payload;
+        let with_numbers = secrets.numbers_in(&members).then(|| {
+            let mut members = members.clone();
+            self.redact(&mut members, Numbers::Redacted);
+            members
+        });
+        // A number that is part of the event's own form cannot become text: then only texts are redacted. These still
+        // fit their type; ids that were secrets change too.
+        let type_name = payload.type_name();
+        if let Some(clean) = with_numbers.and_then(|members| Payload::from_json(type_name, members).ok()) {
+            return clean;
         }
-        self.value(&mut members);
-        // Only texts have changed, so the members still fit their type; ids that were secrets change too.
-        Payload::from_json(payload.type_name(), members).unwrap_or(payload)
+        match self.redact(&mut members, Numbers::Kept) {
+            true => Payload::from_json(type_name, members).unwrap_or(payload),
+            false => payload,
+        }
     }
 
     /// A value without secrets.
     pub fn json(&self, mut value: Value) -> Value {
-        if self.found.is_some() {
-            self.value(&mut value);
-        }
+        self.redact(&mut value, Numbers::Redacted);
         value
     }
 
@@ -110,7 +130,7 @@ impl Redactor {
     /// Takes out secrets that were received in pieces: the deltas of one message or call, which whoever reads the
     /// raw events would put together again. The first piece then holds the whole text without them.
     pub fn pieces(&self, events: &mut [Record]) {
-        if self.found.is_none() {
+        if self.secrets.is_none() {
             return;
         }
         let mut texts: Vec<Pieced> = Vec::new();
@@ -143,20 +163,227 @@ impl Redactor {
         }
     }
 
-    fn value(&self, value: &mut Value) {
+    /// Redacts a value in place. Returns whether anything was replaced.
+    fn redact(&self, value: &mut Value, numbers: Numbers) -> bool {
+        let Some(secrets) = &self.secrets else { return false };
         match value {
-            Value::String(text) => *text = self.text(text).into_owned(),
-            Value::Array(values) => values.iter_mut().for_each(|value| self.value(value)),
+            Value::String(text) => match self.text(text) {
+                Cow::Owned(clean) => {
+                    *text = clean;
+                    true
+                }
+                Cow::Borrowed(_) => false,
+            },
+            Value::Array(values) => {
+                values.iter_mut().fold(false, |changed, value| self.redact(value, numbers) | changed)
+            }
             Value::Object(members) => {
+                let mut changed = false;
                 let entries = std::mem::take(members);
                 members.extend(entries.into_iter().map(|(key, mut value)| {
-                    self.value(&mut value);
-                    (self.text(&key).into_owned(), value)
+                    changed |= self.redact(&mut value, numbers);
+                    match self.text(&key) {
+                        Cow::Owned(clean) => {
+                            changed = true;
+                            (clean, value)
+                        }
+                        Cow::Borrowed(_) => (key, value),
+                    }
                 }));
+                changed
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Number(number) => match (numbers, secrets.number(&number.to_string())) {
+                (Numbers::Redacted, Some(mark)) => {
+                    *value = Value::String(mark.to_string());
+                    true
+                }
+                (Numbers::Redacted | Numbers::Kept, _) => false,
+            },
+            Value::Null | Value::Bool(_) => false,
         }
     }
+}
+
+/// Whether numbers that are secrets become text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Redacted,
+    Kept,
+}
+
+/// A secret in a text.
+struct SecretMatch {
+    /// Where it stands, in bytes of the text.
+    span: Range<usize>,
+    /// Which pattern of the automaton it is.
+    pattern: usize,
+}
+
+impl SecretPatterns {
+    /// All secrets in a text, in order and without overlaps, whatever they are escaped as.
+    fn find(&self, text: &str) -> Vec<SecretMatch> {
+        let mut found: Vec<SecretMatch> = self
+            .automaton
+            .find_iter(text)
+            .map(|found| SecretMatch { span: found.range(), pattern: found.pattern().as_usize() })
+            .collect();
+        let has_escapes = text.contains('\\');
+        if !has_escapes && !text.contains('%') {
+            return found;
+        }
+        let mut level = DecodedText::new(text);
+        for _ in 0..MAX_ESCAPE_LEVELS {
+            self.find_decoded(level.decode(percent_escape).as_ref(), &mut found);
+            let Some(next) = level.decode(json_escape) else { break };
+            self.find_decoded(Some(&next), &mut found);
+            level = next;
+        }
+        without_overlaps(found)
+    }
+
+    fn find_decoded(&self, decoded: Option<&DecodedText>, found: &mut Vec<SecretMatch>) {
+        let Some(decoded) = decoded else { return };
+        found.extend(self.automaton.find_iter(&decoded.bytes).map(|hit| SecretMatch {
+            span: decoded.starts[hit.start()]..decoded.starts[hit.end()],
+            pattern: hit.pattern().as_usize(),
+        }));
+    }
+
+    /// What replaces a number that is a secret as a whole.
+    fn number(&self, digits: &str) -> Option<&str> {
+        let found = self.automaton.find(digits)?;
+        (found.len() == digits.len()).then(|| self.marks[found.pattern().as_usize()].as_str())
+    }
+
+    fn numbers_in(&self, value: &Value) -> bool {
+        match value {
+            Value::Number(number) => self.number(&number.to_string()).is_some(),
+            Value::Array(values) => values.iter().any(|value| self.numbers_in(value)),
+            Value::Object(members) => members.values().any(|value| self.numbers_in(value)),
+            Value::Null | Value::Bool(_) | Value::String(_) => false,
+        }
+    }
+}
+
+/// Joins matches that overlap: the first one's mark stands for all of them.
+fn without_overlaps(mut found: Vec<SecretMatch>) -> Vec<SecretMatch> {
+    found.sort_by_key(|found| (found.span.start, std::cmp::Reverse(found.span.end)));
+    let mut apart: Vec<SecretMatch> = Vec::with_capacity(found.len());
+    for next in found {
+        match apart.last_mut() {
+            Some(last) if next.span.start < last.span.end => last.span.end = last.span.end.max(next.span.end),
+            _ => apart.push(next),
+        }
+    }
+    apart
+}
+
+/// A text whose escapes were undone, and where each of its bytes stands in the original text.
+struct DecodedText {
+    bytes: Vec<u8>,
+    /// The offset in the original text of each byte, and at the end the length of the original text. All bytes that one
+    /// escape stands for have the offset of that escape.
+    starts: Vec<usize>,
+}
+
+/// An escape sequence and the bytes that it stands for.
+struct EscapeSequence {
+    /// How many bytes the sequence itself has.
+    length: usize,
+    /// What it stands for: the first `count` of these bytes.
+    bytes: [u8; 4],
+    count: usize,
+}
+
+impl DecodedText {
+    fn new(text: &str) -> Self {
+        DecodedText { bytes: text.as_bytes().to_vec(), starts: (0..=text.len()).collect() }
+    }
+
+    /// The text with one level of escapes undone; nothing if it has none. `escape` reads a sequence at the beginning of
+    /// some bytes.
+    fn decode(&self, escape: impl Fn(&[u8]) -> Option<EscapeSequence>) -> Option<DecodedText> {
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        let mut starts = Vec::with_capacity(self.starts.len());
+        let mut offset = 0;
+        while let Some(&byte) = self.bytes.get(offset) {
+            let sequence = escape(&self.bytes[offset..]);
+            let literal = EscapeSequence { length: 1, bytes: [byte, 0, 0, 0], count: 1 };
+            let sequence = sequence.unwrap_or(literal);
+            bytes.extend_from_slice(&sequence.bytes[..sequence.count]);
+            starts.extend(iter::repeat_n(self.starts[offset], sequence.count));
+            offset += sequence.length;
+        }
+        starts.push(*self.starts.last()?);
+        (bytes.len() < self.bytes.len()).then_some(DecodedText { bytes, starts })
+    }
+}
+
+/// Reads an escape sequence of JSON strings (RFC 8259, section 7).
+fn json_escape(bytes: &[u8]) -> Option<EscapeSequence> {
+    let [b'\\', kind, ..] = *bytes else { return None };
+    let short = |character| Some((character, 2));
+    let (character, length) = match kind {
+        b'"' | b'\\' | b'/' => short(char::from(kind)),
+        b'b' => short('\u{8}'),
+        b'f' => short('\u{c}'),
+        b'n' => short('\n'),
+        b'r' => short('\r'),
+        b't' => short('\t'),
+        b'u' => {
+            let unit =
+                |bytes: &[u8]| u32::from_str_radix(std::str::from_utf8(bytes.get(2..6)?).ok()?, 16).ok();
+            let first = unit(bytes)?;
+            let low = || match bytes.get(6..)? {
+                rest @ [b'\\', b'u', ..] => unit(rest).filter(|low| (0xDC00..0xE000).contains(low)),
+                _ => None,
+            };
+            match first {
+                0xD800..0xDC00 => {
+                    let scalar = 0x10000 + ((first - 0xD800) << 10) + (low()? - 0xDC00);
+                    char::from_u32(scalar).map(|character| (character, 12))
+                }
+                _ => char::from_u32(first).map(|character| (character, 6)),
+            }
+        }
+        _ => None,
+    }?;
+    let mut bytes = [0; 4];
+    let count = character.encode_utf8(&mut bytes).len();
+    Some(EscapeSequence { length, bytes, count })
+}
+
+/// Reads a percent-encoded byte (RFC 3986, section 2.1).
+fn percent_escape(bytes: &[u8]) -> Option<EscapeSequence> {
+    let [b'%', high, low, ..] = *bytes else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(EscapeSequence { length: 3, bytes: [digit(high)? << 4 | digit(low)?, 0, 0, 0], count: 1 })
+}
+
+/// A value as base64 and hex, in all variants in which it can stand within encoded text.
+fn encoded_forms(value: &[u8]) -> Vec<Vec<u8>> {
+    if value.len() < MIN_ENCODED_SECRET_BYTES {
+        return Vec::new();
+    }
+    let hex = |digits: &[u8; 16]| -> Vec<u8> {
+        value
+            .iter()
+            .flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]])
+            .collect()
+    };
+    let mut forms = vec![hex(b"0123456789abcdef"), hex(b"0123456789ABCDEF")];
+    for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+        // Alone, with the characters that belong to it only in part.
+        forms.push(engine.encode(value).into_bytes());
+        // Within other bytes: three bytes are four characters, so there are three ways to begin.
+        for before in 0..3 {
+            let bytes = [&[0; 2][..before], value].concat();
+            let characters = engine.encode(&bytes).into_bytes();
+            let (first, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+            forms.push(characters[first..end].to_vec());
+        }
+    }
+    forms
 }
 
 /// A text that was received in pieces.
@@ -206,6 +433,7 @@ fn pieces(event: &Value) -> Vec<Piece> {
 #[cfg(test)]
 mod tests {
     use hotseat_trace::ToolCompleted;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -223,6 +451,66 @@ mod tests {
         assert_eq!(
             clean.output,
             json!({"a [redacted:TOKEN]": ["[redacted:TOKEN]", "{\"t\":\"[redacted:TOKEN]\"}"]})
+        );
+    }
+
+    /// A text within JSON within JSON, as often as said.
+    fn nested(text: &str, levels: usize) -> String {
+        (0..levels).fold(text.to_string(), |inner, _| Value::String(inner).to_string())
+    }
+
+    fn percent_encoded(text: &str) -> String {
+        text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+    }
+
+    fn escaped_by_code_units(text: &str) -> String {
+        text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect()
+    }
+
+    proptest! {
+        /// Whatever a secret consists of, and whatever surrounds it: no form of it is left.
+        #[test]
+        fn no_form_of_a_secret_is_left(
+            secret in "[ -~\n\u{e9}\u{1f600}]{8,24}",
+            before in "[a-z\\\\%\"]{0,4}",
+            after in "[g-z%]{0,4}",
+            levels in 0..=MAX_ESCAPE_LEVELS,
+        ) {
+            // What ends in an open escape sequence would make another secret of it.
+            prop_assume!(!before.ends_with(['\\', '%']) && !secret.contains("[redacted"));
+            let redactor = Redactor::new([("KEY".to_string(), secret.clone())]);
+            let mark = "[redacted:KEY]";
+            let slashes = Value::String(secret.clone()).to_string().replace('/', "\\/");
+            for form in [nested(&secret, levels), slashes, escaped_by_code_units(&secret), percent_encoded(&secret)] {
+                let said = format!("{before} {form}{after}");
+                let clean = redactor.text(&said);
+                prop_assert!(clean.contains(mark), "{said} -> {clean}");
+                prop_assert!(!clean.contains(form.trim_matches(['"', '\\'])), "{said} -> {clean}");
+            }
+            for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+                let around = [before.as_bytes(), secret.as_bytes(), after.as_bytes()].concat();
+                let clean = redactor.text(&engine.encode(around)).into_owned();
+                prop_assert!(clean.contains(mark), "{clean}");
+            }
+            let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let said = format!("zz{hex}zz");
+            prop_assert_eq!(redactor.text(&said), format!("zz{mark}zz"));
+        }
+
+        /// Texts without a secret are not changed, whatever escapes they have.
+        #[test]
+        fn other_texts_stay_as_they_are(text in "[a-f0-9%u\\\\\"n\u{e9}]{0,40}") {
+            let redactor = Redactor::new([("KEY".to_string(), "not among these".to_string())]);
+            prop_assert_eq!(redactor.text(&text), text.as_str());
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_a_secret_becomes_text_where_it_may() {
+        let redactor = Redactor::new([("PIN".to_string(), "48151623".to_string())]);
+        assert_eq!(
+            redactor.json(json!({"pin": 48151623, "n": 481516230})),
+            json!({"pin": "[redacted:PIN]", "n": 481516230})
         );
     }
 
