@@ -36,10 +36,10 @@ pub fn run(args: &CompareArgs, world: &World) -> Exit {
         () if comparison.is_worse() => Exit::Failed,
         () => Exit::Passed,
     };
-    let printed = world.print(|out| match args.json {
-        true => write_json(&comparison, exit.code(), out),
-        false => write_words(&comparison, world.width(), out),
-    });
+    let printed = match args.json {
+        true => world.print_json(|out| write_json(&comparison, exit.code(), out)),
+        false => world.print(|out| write_words(&comparison, world.width(), out)),
+    };
     if printed == Exit::Passed { exit } else { printed }
 }
 

@@ -39,7 +39,8 @@ pub fn run(args: &TestArgs, made_up: bool, plan: &Plan, project: &Project, world
     }
     if made_up && files.count() == 0 {
         let mut mistakes = None;
-        let printed = world.print(|out| write_cases(plan, project, out).map(|read| mistakes = read.err()));
+        let printed =
+            world.print_json(|out| write_cases(plan, project, out).map(|read| mistakes = read.err()));
         return mistakes.map_or(printed, |mistakes| complain(mistakes, world));
     }
     let (cases, suites) = (count(plan.selected, "case"), count(plan.selected_suites, "suite"));

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::thread;
 
 use hotseat::adapters::Pending;
-use hotseat::report::{lines, one_line};
+use hotseat::report::{CommandGuard, lines, one_line};
 use hotseat::session::{AskedPerson, Person, Typed};
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout_at};
@@ -57,7 +57,7 @@ impl Keyboard {
 
     /// Shows what was said since this conversation was shown last, and the question. It goes to standard error: standard output is the report.
     fn show(&self, asked: &AskedPerson<'_>, shown: &mut Option<(String, usize)>) {
-        let mut out = io::stderr().lock();
+        let mut out = CommandGuard::text(io::stderr().lock());
         let rule = "─".repeat(self.width.min(63));
         let seen = match shown {
             Some((session, turns)) if session == asked.session => *turns,
@@ -90,7 +90,7 @@ impl Keyboard {
     }
 
     fn prompt(&self) {
-        let mut out = io::stderr().lock();
+        let mut out = CommandGuard::text(io::stderr().lock());
         let _ = write!(out, "You> ");
         let _ = out.flush();
     }

@@ -1,6 +1,7 @@
 //! `hotseat list`, and what it shares with `hotseat test`: finding and reading suites.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use hotseat::cases::{Case, Suite};
@@ -27,7 +28,7 @@ pub fn run(args: ListArgs, world: &World) -> Exit {
         Err(exit) => return exit,
     };
     let mut mistakes = None;
-    let printed = world.print(|out| {
+    let write = |out: &mut dyn Write| {
         for selected in plan.cases(&project) {
             match selected {
                 Ok(selected) => writeln!(out, "{}", line(&selected.case, args.json))?,
@@ -38,7 +39,8 @@ pub fn run(args: ListArgs, world: &World) -> Exit {
             }
         }
         Ok(())
-    });
+    };
+    let printed = if args.json { world.print_json(write) } else { world.print(write) };
     if let Some(mistakes) = mistakes {
         world.complain(mistakes);
         return Exit::Usage;

@@ -34,7 +34,7 @@ pub fn run(args: &RunsArgs, world: &World) -> Exit {
     match store.runs(most) {
         Ok(runs) if args.json => {
             let lines = runs.iter().map(|run| serde_json::to_string(&run.record()));
-            world.print(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
+            world.print_json(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
         }
         Ok(runs) => {
             world.print(|out| runs.iter().try_for_each(|run| writeln!(out, "{}", line(run, world.width()))))

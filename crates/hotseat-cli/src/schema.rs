@@ -14,8 +14,10 @@ use crate::world::World;
 
 /// Prints a schema or a reference page.
 pub fn run(args: SchemaArgs, world: &World) -> Exit {
-    let text = if args.markdown { page(args.of) } else { text(args.of) + "\n" };
-    world.print(|out| out.write_all(text.as_bytes()))
+    match args.markdown {
+        true => world.print(|out| out.write_all(page(args.of).as_bytes())),
+        false => world.print_json(|out| writeln!(out, "{}", text(args.of))),
+    }
 }
 
 /// A kind of file.

@@ -10,7 +10,7 @@ use hotseat::store::{RunHead, State, Store, export};
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::kept::{self, refuse};
-use crate::world::World;
+use crate::world::{World, stdout};
 
 /// Shows a run, or one of its cases.
 pub fn run(args: ShowArgs, world: &World) -> Exit {
@@ -57,7 +57,7 @@ fn show_case(
 ) -> Result<Exit, Exit> {
     let outcome = store.outcome(head, case).map_err(|error| refuse(&error, world))?;
     if args.json {
-        return Ok(world.print(|out| {
+        return Ok(world.print_json(|out| {
             outcome.attempts.iter().flat_map(|attempt| &attempt.events).try_for_each(|event| {
                 serde_json::to_writer(&mut *out, event)?;
                 out.write_all(b"\n")
@@ -93,7 +93,7 @@ fn show_run(args: &ShowArgs, store: &Store, head: &RunHead, world: &World) -> Re
     if !args.json && all.is_empty() {
         let look =
             Look { color: world.color(), width: world.width(), progress: false, verbose: args.verbose };
-        all.push((out, Box::new(Console::new(io::stdout(), look, setting.clone()))));
+        all.push((out, Box::new(Console::new(stdout(), look, setting.clone()))));
     }
     let mut failed: Option<Exit> = None;
     let told = store.replay(head, &mut |event| {

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::args::ViewArgs;
 use crate::exit::Exit;
 use crate::kept::{self, refuse};
-use crate::world::World;
+use crate::world::{World, stderr};
 
 /// Serves the page until Ctrl-C.
 pub fn run(args: &ViewArgs, world: &World) -> Exit {
@@ -72,7 +72,7 @@ fn say_trouble(color: bool, width: usize) -> OnTrouble {
     Box::new(move |error| {
         let mut all = Diagnostics::new();
         all.extend([Diagnostic::new(error.to_string())]);
-        let _ = io::Write::write_all(&mut io::stderr(), format!("{}\n", all.render(color, width)).as_bytes());
+        let _ = io::Write::write_all(&mut stderr(), format!("{}\n", all.render(color, width)).as_bytes());
     })
 }
 

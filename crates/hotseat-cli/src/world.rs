@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hotseat::cases::Environment;
-use hotseat::document::{Diagnostic, Diagnostics};
-use hotseat::report;
+use hotseat::document::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
+use hotseat::report::{self, CommandGuard};
 
 use crate::args::ColorChoice;
 use crate::exit::Exit;
@@ -22,6 +22,16 @@ pub enum Voice {
     Words,
     /// As events, on standard output.
     Events,
+}
+
+/// Standard output for text, of which no CI server reads a command.
+pub fn stdout() -> CommandGuard<io::Stdout> {
+    CommandGuard::text(io::stdout())
+}
+
+/// Standard error, of which no CI server reads a command.
+pub fn stderr() -> CommandGuard<io::Stderr> {
+    CommandGuard::text(io::stderr())
 }
 
 /// What there is outside the program.
@@ -100,9 +110,18 @@ impl World {
         self.stdout_terminal && !self.is_dumb() && !self.is_set("CI")
     }
 
-    /// Prints what was asked for. That its reader has read enough is no failure; a disk that is full is one.
+    /// Prints text that was asked for. That its reader has read enough is no failure; a disk that is full is one.
     pub fn print(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Exit {
-        let mut out = BufWriter::new(io::stdout().lock());
+        self.print_to(CommandGuard::text(io::stdout().lock()), write)
+    }
+
+    /// Prints JSON that was asked for, like [`World::print`].
+    pub fn print_json(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Exit {
+        self.print_to(CommandGuard::json(io::stdout().lock()), write)
+    }
+
+    fn print_to(&self, out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Exit {
+        let mut out = BufWriter::new(out);
         match write(&mut out).and_then(|()| out.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 self.complain_of(format!("cannot write standard output: {error}"));
@@ -115,14 +134,22 @@ impl World {
     /// Says what is wrong.
     pub fn complain(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         if self.voice == Voice::Events {
-            // Who has stopped reading does not miss anything.
-            diagnostics.into_iter().for_each(|mistake| drop(report::mistake(&mut io::stdout(), &mistake)));
+            let mut diagnostics = diagnostics.into_iter();
+            for mistake in diagnostics.by_ref().take(MAX_SHOWN_DIAGNOSTICS) {
+                // Whoever has stopped reading does not miss anything.
+                let _ = report::mistake(&mut io::stdout(), &mistake);
+            }
+            let more = diagnostics.count();
+            if more > 0 {
+                let rest = Diagnostic::new(format!("… and {more} more errors"));
+                let _ = report::mistake(&mut io::stdout(), &rest);
+            }
             return;
         }
         let mut all = Diagnostics::new();
         all.extend(diagnostics);
         // What is wrong is put harmlessly already, and may have colours.
-        let _ = writeln!(io::stderr(), "{}", all.render(self.color_on(self.stderr_terminal), self.width));
+        let _ = writeln!(stderr(), "{}", all.render(self.color_on(self.stderr_terminal), self.width));
     }
 
     /// Says what is wrong with what was asked for.
@@ -135,7 +162,7 @@ impl World {
     /// Where nobody listens, the exit code still tells.
     pub fn say_of(&self, what: &str, text: &str) {
         for line in report::lines(text) {
-            let _ = writeln!(io::stderr(), "{what}{line}");
+            let _ = writeln!(stderr(), "{what}{line}");
         }
     }
 

@@ -13,6 +13,8 @@ use hotseat::roles::ReporterQuestion;
 use hotseat::run::{Outside, Setting, role};
 use serde_json::Value;
 
+use crate::world::stdout;
+
 /// A helper that writes reports of a run, once that is over.
 pub struct Writer {
     who: Reference,
@@ -60,7 +62,7 @@ impl Writer {
             match (self.ask(&text, ending, outside).await, file) {
                 (Ok(written), Some(file)) => wrong.extend(save(file, &written)),
                 (Ok(written), None) => {
-                    if let Err(error) = writeln!(io::stdout(), "{}", harmless(&written)) {
+                    if let Err(error) = writeln!(stdout(), "{}", harmless(&written)) {
                         wrong.push(format!("cannot write standard output: {error}"));
                     }
                 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use hotseat_testkit::agui::Run;
 use hotseat_testkit::{FakeAgent, Request};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use common::Project;
 
@@ -17,7 +17,7 @@ use common::Project;
 const MARK: &str = "ZQX";
 
 /// What stands between the pieces: everything that ends a line, begins a command or is obeyed.
-const BETWEEN: [&str; 14] = [
+const BETWEEN: [&str; 16] = [
     " ",
     "\n",
     "\r\n",
@@ -30,9 +30,16 @@ const BETWEEN: [&str; 14] = [
     "\u{202e}",
     "\n::error::",
     "##[error]",
+    "##vso[task.setvariable variable=x]y",
+    "##teamcity[buildStop comment='x']",
     "\u{85}",
     "\u{2028}",
 ];
+
+/// Whether Azure Pipelines or TeamCity would find a command anywhere in a line.
+fn gives_command(line: &str) -> bool {
+    ["##[", "##vso[", "##teamcity["].iter().any(|command| line.contains(command))
+}
 
 fn words() -> impl Strategy<Value = String> {
     let piece =
@@ -95,7 +102,11 @@ proptest! {
             // Whoever looks for commands passes over blanks only.
             let begin = line.trim_start();
             prop_assert!(!begin.starts_with(MARK), "{:?}\n{}", line, output);
-            prop_assert!(!begin.starts_with("::") && !line.contains("##["), "{:?}\n{}", line, output);
+            prop_assert!(!begin.starts_with("::") && !gives_command(line), "{:?}\n{}", line, output);
         }
+        // Events are read by programs, and by the CI server that prints them, too.
+        let events = project.command(&["test", "--json"]).run();
+        prop_assert!(events.code == 1 && !events.stdout.contains("##"), "{}", events);
+        prop_assert!(events.stdout.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{}", events);
     }
 }

@@ -5,6 +5,7 @@ mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base64::Engine;
 use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::Run;
 use serde_json::{Value, json};
@@ -328,6 +329,41 @@ fn secrets_are_not_kept() {
     }
     let kept = std::fs::read(project.workspace.path(".hotseat/runs.db")).expect("it is there");
     assert!(!kept.windows(11).any(|bytes| bytes == b"very-secret"));
+}
+
+#[test]
+fn no_form_of_a_secret_reaches_an_output() {
+    const SECRET: &str = "-----BEGIN KEY-----\nMIIE/very-secret\n-----END KEY-----";
+    let encoded = base64::engine::general_purpose::STANDARD.encode(format!("user:{SECRET}"));
+    let inner = json!({ "pem": SECRET }).to_string();
+    let nested = json!({ "inner": inner, "slashes": SECRET.replace('/', "\\/") }).to_string();
+    let agent = FakeAgent::start(move |request| {
+        let run =
+            Run::of(request).started().tool("c", "read_key", &json!({ "in": inner }), Some(json!(nested)));
+        run.text(&format!("Basic {encoded} {}", SECRET.replace('\n', "%0A").replace('/', "%2f"))).finished()
+    });
+    let project = Project::of(&agent)
+        .suite("a", "name: asks\nturns: [{ user: Which key? }]\nassert: { tools: { forbid: [read_key] } }\n");
+    let reports = ["-o", "r.html", "-o", "r.json", "-o", "r.xml", "-o", "r.md", "--trace", "t.jsonl", "-v"];
+    let output = project.command(&[&["test"][..], &reports].concat()).env("SIGNING_KEY", SECRET).run();
+    assert_eq!(output.code, 1, "{output}");
+    let files = ["r.html", "r.json", "r.xml", "r.md", "t.jsonl"].map(|file| project.workspace.read(file));
+    let shown = project.hotseat(&["show", "last", "asks", "--json"]).stdout;
+    for text in files.iter().chain([&output.stdout, &shown]) {
+        assert!(!text.contains("MIIE") && !text.contains("TUlJR"), "{text}");
+    }
+    assert!(shown.contains("[redacted:ENV.SIGNING_KEY]"), "{shown}");
+}
+
+#[test]
+fn a_mistake_beside_a_written_key_does_not_print_it() {
+    let project = Project::with("connectors: { a: { type: openai, api_key: sk-very-secret, modl: x } }\n")
+        .suite("a", "name: a\nturns: [{ user: Hi }]\n");
+    for args in [&["test"][..], &["test", "--json"], &["list"]] {
+        let output = project.hotseat(args);
+        let all = output.stdout.clone() + &output.stderr;
+        assert!(output.code == 2 && all.contains("modl") && !all.contains("very-secret"), "{output}");
+    }
 }
 
 #[test]

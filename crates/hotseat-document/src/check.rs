@@ -1,5 +1,7 @@
 //! Whether a tree is what may be written.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -126,10 +128,11 @@ impl Checker<'_> {
     fn check_shape(&mut self, node: &Node, entries: &[Entry], shape: &Shape, subject: Subject<'_>) {
         let mut given: Vec<(&Field, &Key)> = Vec::with_capacity(entries.len());
         let mut meant: Vec<&str> = Vec::new();
+        let absent = OnceCell::new();
         for Entry { key, value } in entries {
             let Some(field) = shape.field(&key.text) else {
-                let absent = |field: &&Field| !field.spellings().any(|spelling| has(entries, spelling));
-                let near = nearest(&key.text, shape.fields.iter().filter(absent).flat_map(Field::spellings));
+                let absent = absent.get_or_init(|| absent_spellings(shape, entries));
+                let near = nearest(&key.text, absent.iter().copied());
                 meant.extend(near);
                 self.unknown_key(key, near, shape, subject);
                 continue;
@@ -275,6 +278,13 @@ fn is_stranger(entries: &[Entry], tagged: &Tagged) -> bool {
 fn list_advice(kind: &Kind) -> Option<String> {
     let only_list = kind.accepts(Type::List) && !kind.accepts(Type::Map);
     only_list.then(|| "write it as a list, between `[` and `]`".to_owned())
+}
+
+/// The spellings of the fields of a shape of which no entry is given in any spelling.
+fn absent_spellings(shape: &Shape, entries: &[Entry]) -> Vec<&'static str> {
+    let given: HashSet<&str> = entries.iter().map(|entry| &*entry.key.text).collect();
+    let absent = |field: &&Field| !field.spellings().any(|spelling| given.contains(spelling));
+    shape.fields.iter().filter(absent).flat_map(Field::spellings).collect()
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {

@@ -1,5 +1,6 @@
 //! What is wrong with a document, and how that is shown.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::iter;
 use std::ops::{Deref, Range};
@@ -7,6 +8,7 @@ use std::ops::{Deref, Range};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::place::{Place, Source};
+use super::secrets::mask_written_secrets;
 
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +55,11 @@ impl Diagnostic {
     /// What is wrong.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// What is wrong, cut where it is longer than a message may be.
+    pub fn bounded_message(&self) -> Cow<'_, str> {
+        bounded(&self.message)
     }
 
     /// The path of the file, as it is shown to people.
@@ -153,9 +160,14 @@ impl Diagnostics {
         self.0.iter().filter_map(|mistake| mistake.place.as_ref()).any(|at| place.contains(at))
     }
 
-    /// All of them as [`Diagnostic::render`] shows them, with an empty line between each two.
+    /// The first [`MAX_SHOWN_DIAGNOSTICS`] as [`Diagnostic::render`] shows them, with an empty line between each two,
+    /// and how many more there are.
     pub fn render(&self, color: bool, width: usize) -> String {
-        self.0.iter().map(|diagnostic| diagnostic.render(color, width)).collect::<Vec<_>>().join("\n\n")
+        let shown =
+            self.0.iter().take(MAX_SHOWN_DIAGNOSTICS).map(|diagnostic| diagnostic.render(color, width));
+        let more = self.0.len().saturating_sub(MAX_SHOWN_DIAGNOSTICS);
+        let more = (more > 0).then(|| format!("… and {more} more errors"));
+        shown.chain(more).collect::<Vec<_>>().join("\n\n")
     }
 }
 
@@ -201,6 +213,12 @@ impl fmt::Display for Diagnostics {
 }
 
 impl std::error::Error for Diagnostics {}
+
+/// How many mistakes are shown at once. A generated file can have thousands, all of one kind.
+pub const MAX_SHOWN_DIAGNOSTICS: usize = 100;
+
+/// How many characters of a message or of advice are shown. What a script throws can be as long as its memory allows.
+const MAX_MESSAGE_CHARS: usize = 4_000;
 
 /// Below the first the caret has no room; a line longer than the second is no longer read.
 const NARROWEST: usize = 40;
@@ -256,7 +274,7 @@ impl<'a> Excerpt<'a> {
         if line.start == 0 {
             self.text.extend(std::iter::repeat_n(' ', source.first_column as usize - 1));
         }
-        let text = &source.text[line.clone()];
+        let text = &*mask_written_secrets(&source.text[line.clone()]);
         let shown_until = |start: usize, chars: usize| {
             text[start..].char_indices().nth(chars).map_or(text.len(), |(length, _)| start + length)
         };
@@ -282,15 +300,22 @@ enum Breaks {
     Shown,
 }
 
-/// A text that is harmless to print.
+/// A text that is harmless to print, cut where it is longer than a message may be.
 fn visible(text: &str, breaks: Breaks) -> String {
-    text.chars()
-        .map(|character| match character {
-            '\n' if breaks == Breaks::Kept => '\n',
-            '\t' => ' ',
-            other => visible_char(other),
-        })
-        .collect()
+    let shown = |character| match character {
+        '\n' if breaks == Breaks::Kept => '\n',
+        '\t' => ' ',
+        other => visible_char(other),
+    };
+    bounded(text).chars().map(shown).collect()
+}
+
+/// A text that says how much of it was left out, if it is longer than a message may be.
+fn bounded(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}… ({} more bytes)", &text[..end], text.len() - end)),
+    }
 }
 
 /// A character that is harmless to print. Exactly one for each, so that columns stay right; tabs stay as well.

@@ -13,15 +13,17 @@ mod node;
 mod place;
 mod reader;
 mod schema;
+mod secrets;
 mod shape;
 mod stream;
 pub mod yaml;
 
 pub use check::{check, nearest};
 pub use diagnostic::visible_char;
-pub use diagnostic::{Diagnostic, Diagnostics};
+pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 pub use node::{Entry, Key, Node, Value, shorten};
 pub use place::{Place, Source};
 pub use reader::{Map, View};
 pub use schema::{json_schema, reference_markdown};
+pub use secrets::{address_password, is_secret_header, is_secret_name};
 pub use shape::{Field, Kind, Shape, Tagged};

@@ -14,7 +14,7 @@ use hotseat::run::{RunEvent, Setting};
 
 use super::outputs::{self, Output};
 use crate::args::TestArgs;
-use crate::world::World;
+use crate::world::{World, stdout};
 use crate::writer::Writer;
 
 /// What decides how a run looks on standard output.
@@ -111,7 +111,7 @@ pub fn open(
     }
     let events = args.json.then(|| Events::new(io::stdout(), setting.clone()));
     if events.is_none() && looks.is_message && !args.verbose {
-        all.push(("standard output".to_string(), Box::new(Reply::new(io::stdout(), world.width()))));
+        all.push(("standard output".to_string(), Box::new(Reply::new(stdout(), world.width()))));
     } else if events.is_none() {
         let look = Look {
             color: world.color(),
@@ -120,7 +120,7 @@ pub fn open(
             progress: world.progress() && !looks.somebody_types,
             verbose: args.verbose,
         };
-        let console = Console::new(io::stdout(), look, setting.clone());
+        let console = Console::new(stdout(), look, setting.clone());
         all.push(("standard output".to_string(), Box::new(console)));
     }
     if world.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {

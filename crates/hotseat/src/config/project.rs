@@ -19,7 +19,9 @@ use crate::checks::{Judging, Reference};
 use crate::recording::suite_name;
 use crate::scripts::{Grants, Library};
 use crate::session::{Prices, Redactor};
-use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, check, nearest, yaml};
+use hotseat_document::{
+    Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, address_password, check, nearest, yaml,
+};
 use hotseat_model::Model;
 use hotseat_runtime::files::Connectors;
 
@@ -552,7 +554,8 @@ fn connectors_of(case: &Case) -> BTreeMap<&str, Option<Place>> {
     named.collect()
 }
 
-/// The secrets of the environment: those that the project names, and those that are named like secrets.
+/// The secrets of the environment: those that the project names, those that are named like secrets, and the passwords of
+/// addresses.
 pub fn named_secrets<'a>(
     environment: &'a BTreeMap<String, String>,
     named: &'a [String],
@@ -562,7 +565,10 @@ pub fn named_secrets<'a>(
         Some((name.clone(), environment.get(variable)?.clone()))
     });
     let telling = environment.iter().filter(|(name, value)| is_secret(name, value));
-    listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone())))
+    let passwords = environment.iter().filter_map(|(name, value)| {
+        Some((format!("ENV.{name} password"), address_password(value)?.to_string()))
+    });
+    listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone()))).chain(passwords)
 }
 
 /// A project file and its text, whose shape is checked.

@@ -1,5 +1,6 @@
 //! `--json`: what happens in a run, for programs: a line for each event on standard output, and nothing else there.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ struct EndRecord<'a> {
 struct MessageRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<&'static str>,
-    message: &'a str,
+    message: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +140,7 @@ impl<'a> MessageRecord<'a> {
         let place = told.place.as_ref();
         MessageRecord {
             level,
-            message: &told.message,
+            message: told.bounded_message(),
             file: place.map(Place::file),
             line: place.map(Place::line),
             column: place.map(Place::column),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::record::{ResultRecord, StartRecord, SummaryRecord};
-use super::{Reporter, RunEvent};
+use super::{CommandGuard, Reporter, RunEvent};
 use crate::run::Setting;
 
 /// Writes one JSON value a line, each as soon as it is known.
@@ -28,7 +28,7 @@ struct Line<T> {
 pub fn line(out: &mut impl Write, r#type: &'static str, body: impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(&Line { r#type, body })?;
     bytes.push(b'\n');
-    out.write_all(&bytes)?;
+    CommandGuard::json(&mut *out).write_all(&bytes)?;
     out.flush()
 }
 

@@ -1,6 +1,7 @@
 //! Reports: consumers of what happens in a run. They know nothing but events and what attempts came to.
 
 mod attempts;
+mod ci_commands;
 mod console;
 mod events;
 mod failures;
@@ -24,6 +25,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use ci_commands::CommandGuard;
 pub use console::{Console, Look, conversation};
 pub use events::{Events, mistake, note, nothing_ran, said, would_run};
 pub use github::GitHub;

@@ -1,6 +1,5 @@
 //! How things are put to people: durations, and texts that others wrote.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -42,7 +41,6 @@ pub fn one_line(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     let text = text.trim().replace('\r', "");
-    let text = without_commands(&text);
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
         let shown = match c {
@@ -67,7 +65,7 @@ pub fn one_line(text: &str, width: usize) -> String {
 pub fn preview(text: &str, width: usize) -> String {
     const CUT: &str = "...";
     let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = without_commands(&text).chars().map(visible_char).collect();
+    let text: String = text.chars().map(visible_char).collect();
     if text.width() <= width {
         return text;
     }
@@ -82,9 +80,7 @@ pub fn preview(text: &str, width: usize) -> String {
 
 /// A text line by line, harmless to print.
 pub fn lines(text: &str) -> impl Iterator<Item = String> {
-    text.lines().map(|line| {
-        without_commands(line).chars().map(|c| if c == '\t' { ' ' } else { visible_char(c) }).collect()
-    })
+    text.lines().map(|line| line.chars().map(|c| if c == '\t' { ' ' } else { visible_char(c) }).collect())
 }
 
 /// A line as lines of at most `rest` columns, the first one of at most `first`. They are broken behind blanks and
@@ -113,19 +109,7 @@ pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
         }
     }
     out.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
-    // What was within a line may be a command once it stands at the beginning of one.
-    out.iter().map(|line| without_commands(line).into_owned()).collect()
-}
-
-/// CI servers read commands in what is printed. `::name::` counts at the beginning of a line, behind blanks too;
-/// `##[name]` counts anywhere.
-fn without_commands(line: &str) -> Cow<'_, str> {
-    let begin = line.len() - line.trim_start().len();
-    match line[begin..].strip_prefix("::") {
-        Some(rest) => Cow::Owned(format!("{}: :{}", &line[..begin], rest.replace("##[", "## ["))),
-        None if line.contains("##[") => Cow::Owned(line.replace("##[", "## [")),
-        None => Cow::Borrowed(line),
-    }
+    out
 }
 
 /// `1 case`, `2 cases`.
@@ -161,16 +145,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_ci_server_obeys_gets_through() {
-        assert_eq!(one_line("a ##[error]b", 80), "a ## [error]b");
-        assert_eq!(lines("####[group]").collect::<String>(), "#### [group]");
-        assert_eq!(lines(" \t::error::a\n::b").collect::<Vec<_>>(), ["  : :error::a", ": :b"]);
-        assert_eq!(one_line(" :\r:error::a ##\r[b]", 80), ": :error::a ## [b]");
-        assert_eq!(preview("\n ::error::a", 80), ": :error::a");
-        assert_eq!(wrap("some words ::error::a", 10, 10), ["some words", ": :error::a"]);
-    }
-
-    #[test]
     fn nearly_all_is_not_all() {
         for (part, words) in
             [(0.0, "0.0%"), (0.01, "0.1%"), (97.54, "97.5%"), (99.96, "99.9%"), (100.0, "100.0%")]
@@ -196,7 +170,6 @@ mod tests {
             ("人工智能和机器学习", 11, "人工智能..."),
             ("人工智能和机器学习", 18, "人工智能和机器学习"),
             ("a\u{1b}[31mb", 20, "a␛[31mb"),
-            ("##[error] x", 20, "## [error] x"),
             ("", 20, ""),
         ] {
             assert_eq!(preview(text, width), expected);

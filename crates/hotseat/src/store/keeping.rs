@@ -19,7 +19,7 @@ use super::prune::{Limits, prune};
 use super::tables::{self, For};
 use crate::cases::Suite;
 use crate::run::{Attempt, Outcome, Repetition, RunEvent, Told};
-use crate::session::Redactor;
+use crate::session::{Redactor, wall_millis};
 
 /// Keeps a run.
 pub struct Keeping {
@@ -147,7 +147,7 @@ impl Keeping {
         let kept = self.write(events, commit).and_then(|()| {
             if is_over {
                 self.life = None;
-                prune(&self.path, &mut self.connection, self.limits)?;
+                prune(&self.path, &mut self.connection, self.limits, self.run.number, wall_millis())?;
             }
             Ok(())
         });

@@ -4,10 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use hotseat_trace::Millis;
-use rusqlite::{Connection, Row, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::life::goes_on;
-use crate::session::wall_millis;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,15 +35,25 @@ pub struct Pruned {
     pub after: u64,
 }
 
-/// Gives up the oldest runs until the others keep to the limits. Runs that go on are left alone, and so is the last
-/// one: what was just made is never lost.
-pub(super) fn prune(path: &Path, connection: &mut Connection, limits: Limits) -> rusqlite::Result<Pruned> {
+/// Deletes the oldest runs until the others keep to the limits. Running runs are left alone, and so are the run `own` and
+/// all newer ones: what was just made is never lost. Without `own` the newest run is meant.
+///
+/// Ages are measured from `now` or from the start of the run `own`, whichever is earlier: a clock that is set to the
+/// future for a while deletes nothing.
+pub(super) fn prune(
+    path: &Path,
+    connection: &mut Connection,
+    limits: Limits,
+    own: Option<i64>,
+    now: Millis,
+) -> rusqlite::Result<Pruned> {
     let before = size(connection)?;
     let mut pruned = Pruned { runs: 0, before, after: before };
+    let Some((own, started)) = newest_kept(connection, own)? else { return Ok(pruned) };
     let oldest_kept = limits.keep.map_or(Millis::MIN, |keep| {
-        wall_millis().saturating_sub(Millis::try_from(keep.as_millis()).unwrap_or(Millis::MAX))
+        now.min(started).saturating_sub(Millis::try_from(keep.as_millis()).unwrap_or(Millis::MAX))
     });
-    for Old { number, id, began, has_ended } in all_but_the_last(connection)? {
+    for Old { number, id, began, has_ended } in older_than(connection, own)? {
         let is_large = limits.max_size.is_some_and(|most| pruned.after > most);
         if began >= oldest_kept && !is_large {
             break;
@@ -78,16 +87,21 @@ struct Old {
     has_ended: bool,
 }
 
-/// All runs but the last, the oldest first.
-fn all_but_the_last(connection: &Connection) -> rusqlite::Result<Vec<Old>> {
+/// The number and the start of a run; of the newest one if none is named. None if there are no runs.
+fn newest_kept(connection: &Connection, own: Option<i64>) -> rusqlite::Result<Option<(i64, Millis)>> {
+    let select = "SELECT number, began FROM run WHERE ?1 IS NULL OR number = ?1 ORDER BY number DESC LIMIT 1";
+    connection.query_row(select, params![own], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+/// All runs before another one, the oldest first.
+fn older_than(connection: &Connection, own: i64) -> rusqlite::Result<Vec<Old>> {
     let mut select = connection.prepare_cached(
-        "SELECT number, id, began, ended IS NOT NULL FROM run
-         WHERE number <> (SELECT max(number) FROM run) ORDER BY number",
+        "SELECT number, id, began, ended IS NOT NULL FROM run WHERE number < ?1 ORDER BY number",
     )?;
     let old = |row: &Row<'_>| {
         Ok(Old { number: row.get(0)?, id: row.get(1)?, began: row.get(2)?, has_ended: row.get(3)? })
     };
-    select.query_map([], old)?.collect()
+    select.query_map([own], old)?.collect()
 }
 
 /// Removes a run with all that belongs to it.
@@ -105,4 +119,49 @@ fn size(connection: &Connection) -> rusqlite::Result<u64> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
     Ok(u64::try_from(pages * pragma("page_size")?).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::tables::{self, For};
+
+    const DAY: Millis = 24 * 60 * 60 * 1_000;
+
+    /// Numbers of the runs that are left when runs that began on these days are pruned by the run `own`.
+    fn left(days: &[i64], own: i64, now: i64) -> Vec<i64> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("runs.db");
+        let mut connection = tables::open(&path, For::Beginning).expect("a store");
+        for (number, day) in (1_i64..).zip(days) {
+            let insert = "INSERT INTO run (number, id, began, ended, about) VALUES (?1, ?2, ?3, ?3, x'')";
+            connection.execute(insert, params![number, format!("{number:08x}"), day * DAY]).expect("a run");
+        }
+        let limits = Limits { keep: Some(Duration::from_hours(90 * 24)), max_size: None };
+        prune(&path, &mut connection, limits, Some(own), now * DAY).expect("pruned");
+        let mut select = connection.prepare("SELECT number FROM run ORDER BY number").expect("a query");
+        select.query_map([], |row| row.get(0)).and_then(Iterator::collect).expect("numbers")
+    }
+
+    #[test]
+    fn old_runs_are_deleted_and_a_clock_in_the_future_deletes_nothing() {
+        assert_eq!(left(&[0, 50, 100], 3, 100), [2, 3]);
+        assert_eq!(left(&[0, 50, 80], 3, 10_000), [1, 2, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_never_deletes_itself_or_newer_ones(
+            days in prop::collection::vec(0..10_000_i64, 1..6),
+            own in 1..6_i64,
+            now in 0..20_000_i64,
+        ) {
+            let count = i64::try_from(days.len()).expect("a few");
+            let own = own.min(count);
+            let left = left(&days, own, now);
+            prop_assert!((own..=count).all(|number| left.contains(&number)), "{:?}", left);
+        }
+    }
 }

@@ -21,6 +21,7 @@ use super::{Commit, StoreError};
 use crate::cases::Suite;
 use crate::recording::suite_name;
 use crate::run::{Attempt, Outcome, Repetition, RunEvent, Summary, Told};
+use crate::session::wall_millis;
 
 /// Runs that are kept.
 pub struct Store {
@@ -273,7 +274,8 @@ impl Store {
     /// When the store cannot be written.
     pub fn prune(&self, limits: Limits) -> Result<Pruned, StoreError> {
         let mut connection = tables::open(&self.path, For::Writing)?;
-        prune::prune(&self.path, &mut connection, limits).map_err(|error| StoreError::of(&self.path, &error))
+        prune::prune(&self.path, &mut connection, limits, None, wall_millis())
+            .map_err(|error| StoreError::of(&self.path, &error))
     }
 
     /// What a person may have meant by an id that is not there.

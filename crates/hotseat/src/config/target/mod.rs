@@ -20,7 +20,7 @@ use crate::adapters::replay::CaseName;
 use crate::adapters::{self, AgentSession};
 use crate::cases::{CaseTarget, client_tools};
 use crate::session::ClientTool;
-use hotseat_document::{Diagnostics, Map, Shape};
+use hotseat_document::{Diagnostics, Map, Shape, is_secret_name};
 use hotseat_runtime::files::Connector;
 
 pub(super) use self::hears::Hears;
@@ -301,20 +301,8 @@ impl Target {
 
 /// Whether a variable is a secret by its name. Short values are not: `true` is none.
 pub fn is_secret(name: &str, value: &str) -> bool {
-    const SHORTEST: usize = 8;
-    let name = name.to_ascii_uppercase();
-    let words = [
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "APIKEY",
-        "API_KEY",
-        "PRIVATE_KEY",
-        "CREDENTIAL",
-        "ACCESS_KEY",
-    ];
-    value.len() >= SHORTEST && words.iter().any(|word| name.contains(word))
+    const MIN_VALUE_BYTES: usize = 8;
+    value.len() >= MIN_VALUE_BYTES && is_secret_name(name)
 }
 
 /// The JSON value of a variable as text, where it has one.

@@ -5,18 +5,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::adapters::template::{Given, Meaningless, Placeholder, references};
 use crate::cases::CaseTarget;
-use hotseat_document::{Diagnostic, Diagnostics, Map, Place, Value, View, nearest};
-
-/// Header names whose values are secrets, whatever they are made of.
-const SECRET_HEADERS: [&str; 7] = [
-    "authorization",
-    "proxy-authorization",
-    "cookie",
-    "x-api-key",
-    "api-key",
-    "x-auth-token",
-    "x-access-token",
-];
+use hotseat_document::{Diagnostic, Diagnostics, Map, Place, Value, View, is_secret_header, nearest};
 
 /// The address under a key.
 pub(super) fn address(map: &Map<'_>, key: &str, mistakes: &mut Diagnostics) -> Option<Url> {
@@ -82,8 +71,7 @@ pub(super) fn header_secrets(map: &Map<'_>) -> Vec<(String, String)> {
     let has = |key: &str| map.shape().field(key).is_some();
     let headers = has("headers").then(|| map.get("headers")).flatten();
     let entries = headers.and_then(View::entries).into_iter().flatten();
-    let made_for_secrets =
-        entries.filter(|(key, ..)| SECRET_HEADERS.contains(&key.to_ascii_lowercase().as_str()));
+    let made_for_secrets = entries.filter(|(key, ..)| is_secret_header(key));
     let values = made_for_secrets.filter_map(|(key, _, view)| {
         let value = view.text()?;
         // `Bearer TOKEN`: the token alone is the secret.

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::report::CommandGuard;
+
 /// Where output goes: results, and remarks beside them.
 #[derive(Debug, Clone, Default)]
 pub enum Output {
@@ -25,15 +27,15 @@ impl Output {
 
     pub(super) fn results(&self) -> Box<dyn Write + Send> {
         match self {
-            Output::Standard => Box::new(io::stdout()),
-            Output::Kept(kept) => Box::new(kept.clone()),
+            Output::Standard => Box::new(CommandGuard::text(io::stdout())),
+            Output::Kept(kept) => Box::new(CommandGuard::text(kept.clone())),
         }
     }
 
     pub(super) fn remarks(&self) -> Box<dyn Write + Send> {
         match self {
-            Output::Standard => Box::new(io::stderr()),
-            Output::Kept(kept) => Box::new(kept.clone()),
+            Output::Standard => Box::new(CommandGuard::text(io::stderr())),
+            Output::Kept(kept) => Box::new(CommandGuard::text(kept.clone())),
         }
     }
 

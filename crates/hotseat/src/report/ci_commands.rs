@@ -1,0 +1,138 @@
+//! CI servers read commands in what a step prints. Agents and models must not be able to give them.
+//!
+//! `::name::` is a command of GitHub, Gitea and Forgejo at the beginning of a line, behind blanks too. `##[name]` and
+//! `##vso[name]` are commands of Azure Pipelines and GitHub, `##teamcity[name]` of TeamCity, anywhere in a line. The
+//! markers of GitLab, Travis and Buildkite need control characters, which never reach an output as they are.
+
+use std::io::{self, Write};
+
+/// What is written, which decides how a command is taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Text for people: a blank is inserted.
+    Text,
+    /// JSON: `#` is escaped, so that values stay the same.
+    Json,
+}
+
+/// A writer that takes apart what a CI server would read as a command.
+///
+/// What is written may come in pieces of any size; nothing is held back.
+#[derive(Debug)]
+pub struct CommandGuard<W> {
+    out: W,
+    content: Content,
+    /// Whether nothing but blanks was written on this line.
+    at_line_start: bool,
+    /// The last byte that was written.
+    last: u8,
+    /// The byte before it.
+    before_last: u8,
+}
+
+impl<W> CommandGuard<W> {
+    /// A guard for text, which begins on a new line.
+    pub fn text(out: W) -> Self {
+        CommandGuard { out, content: Content::Text, at_line_start: true, last: b'\n', before_last: b'\n' }
+    }
+
+    /// A guard for JSON, which begins on a new line.
+    pub fn json(out: W) -> Self {
+        CommandGuard { content: Content::Json, ..CommandGuard::text(out) }
+    }
+
+    /// What is written for a byte.
+    fn push(&mut self, byte: u8, guarded: &mut Vec<u8>) {
+        let is_second_hash = byte == b'#' && self.last == b'#';
+        let follows_hashes = self.last == b'#' && self.before_last == b'#';
+        match self.content {
+            Content::Json if is_second_hash => guarded.extend(br"\u0023"),
+            Content::Text if follows_hashes && (byte == b'[' || byte.is_ascii_alphabetic()) => {
+                guarded.extend([b' ', byte]);
+            }
+            Content::Text if self.at_line_start && byte == b':' && self.last == b':' => guarded.extend(b" :"),
+            Content::Json | Content::Text => guarded.push(byte),
+        }
+        self.at_line_start = match byte {
+            b'\n' | b'\r' => true,
+            // The second colon decides, and blanks beyond ASCII count as blanks.
+            b':' => self.at_line_start && self.last != b':',
+            _ => self.at_line_start && (byte.is_ascii_whitespace() || !byte.is_ascii()),
+        };
+        (self.before_last, self.last) = (self.last, byte);
+    }
+}
+
+impl<W: Write> Write for CommandGuard<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut guarded = Vec::with_capacity(bytes.len() + 8);
+        bytes.iter().for_each(|&byte| self.push(byte, &mut guarded));
+        self.out.write_all(&guarded)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn guarded(text: &str) -> String {
+        let mut guard = CommandGuard::text(Vec::new());
+        guard.write_all(text.as_bytes()).expect("memory takes everything");
+        String::from_utf8(guard.out).expect("only ASCII is inserted")
+    }
+
+    #[test]
+    fn commands_are_taken_apart() {
+        for (text, harmless) in [
+            ("a ##[error]b", "a ## [error]b"),
+            ("####[group]", "#### [group]"),
+            ("##vso[task.setvariable variable=x]y", "## vso[task.setvariable variable=x]y"),
+            ("x ##teamcity[buildStop]", "x ## teamcity[buildStop]"),
+            (" \t::error::a\n::b", " \t: :error::a\n: :b"),
+            (" :::error::a", " : ::error::a"),
+            ("\u{3000}::error::a", "\u{3000}: :error::a"),
+            ("a::b c ::d # 1 ## 2", "a::b c ::d # 1 ## 2"),
+        ] {
+            assert_eq!(guarded(text), harmless);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_command_gets_through_however_it_is_cut(
+            pieces in prop::collection::vec("(##|#|:|::|\\[|vso|teamcity|error|\n|\r| |\u{e9}){0,6}", 0..8),
+        ) {
+            let mut guard = CommandGuard::text(Vec::new());
+            for piece in &pieces {
+                guard.write_all(piece.as_bytes()).expect("memory takes everything");
+            }
+            let text = String::from_utf8(guard.out).expect("only ASCII is inserted");
+            prop_assert_eq!(&text, &guarded(&pieces.concat()));
+            for line in text.split(['\n', '\r']) {
+                prop_assert!(!line.trim_start().starts_with("::"), "{line:?}");
+                for (place, _) in line.match_indices("##") {
+                    let next = line[place + 2..].chars().next();
+                    prop_assert!(!next.is_some_and(|next| next == '[' || next.is_ascii_alphabetic()), "{line:?}");
+                }
+            }
+        }
+
+        #[test]
+        fn json_keeps_its_values(text in "(#|\\[|vso|\\\\|\"|\n|a){0,12}") {
+            let mut guard = CommandGuard::json(Vec::new());
+            let value = json!({ &text: [&text] });
+            guard.write_all(value.to_string().as_bytes()).expect("memory takes everything");
+            let written = String::from_utf8(guard.out).expect("only ASCII is inserted");
+            prop_assert!(!written.contains("##"), "{written}");
+            prop_assert_eq!(serde_json::from_str::<Value>(&written).expect("still JSON"), value);
+        }
+    }
+}
