@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Diagnostics};
+use super::diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 use super::node::{Entry, Key, Node, Value, shorten};
 use super::place::Source;
 use super::shape::{Field, Kind, Shape, Tagged, Type};
@@ -131,8 +131,10 @@ impl Checker<'_> {
         let absent = OnceCell::new();
         for Entry { key, value } in entries {
             let Some(field) = shape.field(&key.text) else {
-                let absent = absent.get_or_init(|| absent_spellings(shape, entries));
-                let near = nearest(&key.text, absent.iter().copied());
+                // What is not shown needs no suggestion.
+                let near = (self.mistakes.len() < MAX_SHOWN_DIAGNOSTICS)
+                    .then(|| absent.get_or_init(|| absent_spellings(shape, entries)))
+                    .and_then(|absent| nearest(&key.text, absent.iter().copied()));
                 meant.extend(near);
                 self.unknown_key(key, near, shape, subject);
                 continue;
