@@ -24,6 +24,7 @@
 //! ```
 
 mod read;
+mod scenarios;
 mod write;
 
 use proc_macro::TokenStream;
@@ -38,10 +39,11 @@ use read::Spec;
 ///
 /// | attribute | on | is |
 /// |---|---|---|
-/// | `#[it("name")]` | an `async fn` | an example. Its arguments are any of `User`, `Agent`, `Conversation`, `Test` and `Scenario`, in any order. It becomes a `#[test]` of the name of the function |
-/// | `#[setup]` | a `fn(&mut Group)` | declares what holds for all examples of the module and of those within it: criteria, topics, the agent, hooks |
+/// | `#[it("name")]` | an `async fn` | an example. Its arguments are any of `User`, `Agent`, `Conversation`, `Test` and `Scenario`, and fixtures as `Rc<T>`, in any order. It becomes a `#[test]` of the name of the function |
+/// | `#[it("name", with = function)]` | an `async fn` | the same, of which a `fn(&mut It)` says more: tags, its agent, its judge |
+/// | `#[setup]` | a `fn(&mut Group)` | declares what holds for all examples of the module and of those within it: criteria, topics, the agent, hooks, fixtures |
 /// | `#[context("name")]` | a `mod` | a group within this one, which inherits all that |
-/// | `#[scenarios("file")]` | an example | it is held once for each scenario of the file, and its name may say `{name}`, or `{…}` with any other text that scenarios have |
+/// | `#[scenarios("file")]` | an example | each scenario of the file is a `#[test]` of its own, `function::id`, and the name of the example may say `{name}`, or `{…}` with any other text that scenarios have |
 ///
 /// `#[ignore]`, `#[cfg(…)]` and comments on an example are those of its test.
 #[proc_macro_attribute]

@@ -2,7 +2,9 @@
 
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, FnArg, Ident, Item, ItemFn, ItemMod, LitStr, Result, Token, Type};
+use syn::{Attribute, Error, FnArg, Ident, Item, ItemFn, ItemMod, LitStr, Path, Result, Token, Type};
+
+use crate::scenarios;
 
 /// What is said of a module that is a group by itself.
 pub struct Spec {
@@ -50,10 +52,45 @@ pub struct Example {
     pub function: ItemFn,
     /// The types of its arguments.
     pub arguments: Vec<Type>,
+    /// A function that says more of it: `fn(&mut It)`.
+    pub with: Option<Path>,
     /// The file of its scenarios.
-    pub scenarios: Option<LitStr>,
+    pub scenarios: Option<Scenarios>,
     /// Attributes that are not ours: those of its test.
     pub others: Vec<Attribute>,
+}
+
+/// The scenarios of an example.
+pub struct Scenarios {
+    /// Their file, as it is written.
+    pub file: LitStr,
+    /// The names of their tests, in the order of the file.
+    pub tests: Vec<Ident>,
+}
+
+/// The name of an example, and a function that says more of it.
+struct Named {
+    name: LitStr,
+    with: Option<Path>,
+}
+
+impl Parse for Named {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.parse()?;
+        let mut with = None;
+        if input.peek(Token![,]) && !input.peek2(syn::parse::End) {
+            input.parse::<Token![,]>()?;
+            let key: Ident = input.parse()?;
+            if key != "with" {
+                let message = "only `with = function` can be said beside the name, a `fn(&mut It)`";
+                return Err(Error::new(key.span(), message));
+            }
+            input.parse::<Token![=]>()?;
+            with = Some(input.parse()?);
+        }
+        input.parse::<Option<Token![,]>>()?;
+        Ok(Named { name, with })
+    }
 }
 
 /// Reads a module.
@@ -96,23 +133,30 @@ pub fn group(name: LitStr, mut module: ItemMod) -> Result<Group> {
     mistakes.none_or(group)
 }
 
-fn example(name: LitStr, mut function: ItemFn) -> Result<Example> {
+fn example(named: Named, mut function: ItemFn) -> Result<Example> {
+    let Named { name, with } = named;
     if function.sig.asyncness.is_none() {
         let message = "an example is an `async fn`: it waits for what the agent says";
         return Err(Error::new_spanned(function.sig.fn_token, message));
     }
-    let scenarios = take(&mut function.attrs, "scenarios")?;
+    let scenarios: Option<LitStr> = take(&mut function.attrs, "scenarios")?;
+    let scenarios = scenarios.map(|file| {
+        let tests = scenarios::names(&file.value()).map_err(|words| Error::new(file.span(), words))?;
+        let tests = tests.iter().map(|name| Ident::new(name, file.span())).collect();
+        Ok::<_, Error>(Scenarios { file, tests })
+    });
+    let scenarios = scenarios.transpose()?;
     let arguments = function.sig.inputs.iter().map(|argument| match argument {
         FnArg::Typed(argument) => Ok((*argument.ty).clone()),
         FnArg::Receiver(receiver) => Err(Error::new_spanned(receiver, "an example belongs to no type")),
     });
     let arguments = arguments.collect::<Result<_>>()?;
     let others = std::mem::take(&mut function.attrs);
-    Ok(Example { name, function, arguments, scenarios, others })
+    Ok(Example { name, with, function, arguments, scenarios, others })
 }
 
-/// The text that an attribute of this name has, which is taken away.
-fn take(attributes: &mut Vec<Attribute>, name: &str) -> Result<Option<LitStr>> {
+/// What an attribute of this name says, which is taken away.
+fn take<T: Parse>(attributes: &mut Vec<Attribute>, name: &str) -> Result<Option<T>> {
     match place_of(attributes, name) {
         Some(at) => attributes.remove(at).parse_args().map(Some),
         None => Ok(None),
@@ -164,6 +208,8 @@ mod tests {
             ("mod a { #[it(\"b\")] fn b() {} }", "an example is an `async fn`"),
             ("mod a { #[it] async fn b() {} }", "expected attribute arguments in parentheses"),
             ("mod a { #[it(b)] async fn b() {} }", "expected string literal"),
+            ("mod a { #[it(\"b\", tag = \"c\")] async fn b() {} }", "only `with = function` can be said"),
+            ("mod a { #[it(\"b\")] #[scenarios(\"no.json\")] async fn b() {} }", "cannot read the scenarios"),
             ("mod a { #[it(\"b\")] async fn b(&self) {} }", "an example belongs to no type"),
             ("mod a { #[scenarios(\"b.json\")] async fn b() {} }", "scenarios belong to an example"),
             ("mod a { #[context(\"c\")] mod c { #[it(\"b\")] fn b() {} } }", "an example is an `async fn`"),

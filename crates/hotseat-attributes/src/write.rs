@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Attribute, Ident, ItemMod, LitStr};
 
-use crate::read::{Example, Group};
+use crate::read::{Example, Group, Scenarios};
 
 /// A module that is a group by itself, and the file of its project.
 pub fn spec(group: &Group, config: Option<&LitStr>) -> TokenStream {
@@ -53,7 +53,16 @@ fn declare(group: &Group) -> TokenStream {
         let cfg = cfg(&example.others);
         let chosen = text(&example.function.sig.ident);
         let it = it(example);
-        quote!(#(#cfg)* #chosen => { #it })
+        match example.scenarios {
+            None => quote!(#(#cfg)* if chosen == #chosen { #it }),
+            // Which of them, stands behind the name.
+            Some(_) => quote! {
+                #(#cfg)*
+                if let Some(("", number)) = chosen.strip_prefix(#chosen).and_then(|rest| rest.split_once('#')) {
+                    #it
+                }
+            },
+        }
     });
     let groups = group.groups.iter().map(|inner| {
         let (name, ident) = (&inner.name, &inner.module.ident);
@@ -70,10 +79,7 @@ fn declare(group: &Group) -> TokenStream {
         #[cfg(test)]
         pub(super) fn __declare(g: &mut ::hotseat::dsl::Group, chosen: &str) {
             #(#setups(g);)*
-            match chosen {
-                #(#examples)*
-                _ => {}
-            }
+            #(#examples)*
             #(#groups)*
         }
     }
@@ -84,16 +90,29 @@ fn it(example: &Example) -> TokenStream {
     let (name, ident) = (&example.name, renamed(&example.function.sig.ident));
     let place = example.function.sig.ident.span();
     let arguments =
-        example.arguments.iter().map(|of| quote!(<#of as ::hotseat::dsl::plain::Argument>::of(&t)));
+        example.arguments.iter().map(|of| quote!(<#of as ::hotseat::dsl::plain::Argument>::of(&t).await));
     let test = if example.arguments.is_empty() { quote!(_) } else { quote!(t) };
     let body = quote!(async |#test: ::hotseat::dsl::Test| #ident(#(#arguments),*).await);
+    let more = |it: TokenStream| match &example.with {
+        None => quote!(#it;),
+        Some(with) => quote!(#with(#it);),
+    };
     match &example.scenarios {
-        None => quote_spanned!(place=> g.it(#name, #body);),
-        Some(file) => quote_spanned! {place=>
-            g.scenario_set(#file, ::hotseat::dsl::load(#file), |g, scenario| {
-                g.it(::hotseat::dsl::plain::name(#name, &scenario), #body);
-            });
-        },
+        None => {
+            let it = more(quote_spanned!(place=> g.it(#name, #body)));
+            quote_spanned!(place=> #it)
+        }
+        Some(Scenarios { file, tests }) => {
+            let of = tests.len();
+            let it = more(
+                quote_spanned!(place=> g.it(::hotseat::dsl::plain::name(#name, &scenario), #body)),
+            );
+            quote_spanned! {place=>
+                g.scenario_set(#file, ::hotseat::dsl::plain::one_scenario(#file, number, #of), |g, scenario| {
+                    #it
+                });
+            }
+        }
     }
 }
 
@@ -104,12 +123,39 @@ fn test(example: &Example, path: &str, hold: &TokenStream) -> TokenStream {
     let chosen = format!("{path}{ident}");
     let mut function = example.function.clone();
     function.sig.ident = renamed(ident);
-    quote! {
-        #(#others)*
-        #[test]
-        fn #ident() {
-            #hold(#chosen);
+    let tests = match &example.scenarios {
+        None => quote! {
+            #(#others)*
+            #[test]
+            fn #ident() {
+                #hold(#chosen);
+            }
+        },
+        Some(Scenarios { file, tests }) => {
+            let tests = tests.iter().enumerate().map(|(number, ident)| {
+                let chosen = format!("{chosen}#{number}");
+                quote! {
+                    #(#others)*
+                    #[test]
+                    fn #ident() {
+                        super::#hold(#chosen);
+                    }
+                }
+            });
+            quote! {
+                #(#cfg)*
+                #[cfg(test)]
+                mod #ident {
+                    // Where the file changes, so do the tests.
+                    const _: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/", #file));
+                    #(#tests)*
+                }
+            }
         }
+    };
+    let cfg = self::cfg(others);
+    quote! {
+        #tests
 
         #(#cfg)*
         #[cfg(test)]

@@ -416,6 +416,7 @@ fn case(talk: &Talk, assertion: &Assertion) -> Case {
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
     let decoding = Decoding {
         inherited: &inherited,
+        agents: &Default::default(),
         shared: &Default::default(),
         root: std::path::Path::new(""),
         environment: &environment,
@@ -654,6 +655,7 @@ fn the_hard_cases_in_words() {
         let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
         let decoding = Decoding {
             inherited: &inherited,
+            agents: &Default::default(),
             shared: &Default::default(),
             root: std::path::Path::new(""),
             environment: &environment,

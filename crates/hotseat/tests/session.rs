@@ -70,6 +70,7 @@ fn held_among(agent: &FakeAgent, case: &str, program: Program, turn: Duration, p
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
     let decoding = Decoding {
         inherited: &inherited,
+        agents: &Default::default(),
         shared: &Default::default(),
         root: std::path::Path::new(""),
         environment: &environment,

@@ -27,6 +27,9 @@ impl Case {
         let mut add = |what: &str, words: String| {
             let _ = writeln!(all, "{what}: {words}");
         };
+        if let Some(agent) = &self.agent {
+            add("agent", agent.name.clone());
+        }
         if let Some(topics) = &self.topics {
             add("topics", topics_in_full(topics));
         }

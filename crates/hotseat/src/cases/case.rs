@@ -22,6 +22,7 @@ use super::script::{client_tools, interrupt_answers};
 use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared::Shared;
 use super::suite::{Decoding, With};
+use super::tested::{AgentName, AgentsByName};
 use super::topics::{Following, Topics, graph, topics};
 use super::variables::{Variables, interpolate, mistake};
 use crate::checks::{Check, CheckKind, Equals, Pattern, Strength};
@@ -62,6 +63,8 @@ pub struct Case {
     pub tags: Vec<String>,
     /// Anything else that reports hold of it.
     pub metadata: Option<Value>,
+    /// The agent that it tests, where it or the head of its suite names one.
+    pub agent: Option<AgentName>,
     /// What it says about the target.
     pub target: CaseTarget,
     /// What is said before the first turn, and how that was written.
@@ -195,6 +198,7 @@ struct Document {
     source: Arc<Source>,
     parse: Parse,
     inherited: Inherited,
+    agents: Arc<AgentsByName>,
     shared: Arc<Shared>,
     folders: Arc<[PathBuf]>,
     scenario: Option<Arc<Scenario>>,
@@ -301,7 +305,7 @@ impl Case {
         with: With<'_>,
         scenario: Option<Arc<Scenario>>,
     ) -> Result<Case, Diagnostics> {
-        let Decoding { inherited, environment, redactor, .. } = with.decoding;
+        let Decoding { inherited, agents, environment, redactor, .. } = with.decoding;
         let mut mistakes = Diagnostics::new();
         if let Some(scenario) = &scenario {
             scenario.fill(&mut node, source, redactor, &mut mistakes);
@@ -322,6 +326,7 @@ impl Case {
             source: source.clone(),
             parse,
             inherited: inherited.clone(),
+            agents: agents.clone(),
             shared: with.shared.clone(),
             folders: with.folders.clone(),
             scenario,
@@ -331,6 +336,11 @@ impl Case {
         let given = BTreeMap::new();
         let variables = Variables { environment, given: &given, more_to_come: is_given, redactor };
         let case = decode(&document, &node, variables)?;
+        if let Some(agent) = case.agent.as_ref().filter(|agent| agent.is_open()) {
+            let message = "`agent` cannot be named by a variable of a hook";
+            let help = "which agent is tested is known before anything runs: write its name, or `${ENV.NAME}`";
+            return Err(Diagnostic::new(message).at(agent.place.clone()).help(help).into());
+        }
         // A hook can use what the ones before it have given; the first can use nothing.
         for index in 0..hooks {
             let variables = Variables { more_to_come: index > 0 || case.before.is_some(), ..variables };
@@ -350,8 +360,10 @@ impl Case {
         let case = decode(&self.document, &self.document.node(), variables)?;
         Ok(Arc::new(match &self.body {
             Some(body) => {
-                let (id, scenario) = (self.id.clone(), self.scenario.clone());
-                Case { id, scenario, ..case.driven_by(body.clone(), self.place.clone()) }
+                // What a program says beside its document stays said.
+                let (id, scenario, simulator) =
+                    (self.id.clone(), self.scenario.clone(), self.simulator.clone());
+                Case { id, scenario, simulator, ..case.driven_by(body.clone(), self.place.clone()) }
             }
             None => case,
         }))
@@ -369,6 +381,12 @@ impl Case {
             check.place = at.clone();
         }
         case
+    }
+
+    /// The case of a program, whose users are simulated as the program says.
+    #[must_use]
+    pub fn with_simulator(self, simulator: Option<Simulator>) -> Case {
+        Case { simulator, ..self }
     }
 
     /// The case of a program, held with a scenario that the program has declared.
@@ -484,7 +502,12 @@ fn read(
     variables: Variables<'_>,
     mistakes: &mut Diagnostics,
 ) -> Case {
-    let inherited = &document.inherited;
+    let agent = map.get("agent").and_then(AgentName::read).or_else(|| document.shared.agent.clone());
+    let of_agent = agent.as_ref().map(|agent| agent.inherited(&document.agents));
+    let inherited = of_agent.unwrap_or(Ok(&document.inherited)).unwrap_or_else(|wrong| {
+        mistakes.push(wrong);
+        &document.inherited
+    });
     let every_turn = Block::read(map.get("turn_assert"), mistakes).over(&inherited.turn);
     // These are shown wherever the case is; what hooks give is not in them yet.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
@@ -540,6 +563,7 @@ fn read(
         hooks: map.list("hooks").into_iter().flatten().count(),
         tags: map.list("tags").into_iter().flatten().filter_map(View::text).map(shown).collect(),
         metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),
+        agent,
         target: CaseTarget {
             thread_id: map.text("threadId").map(str::to_string),
             state: map.json("state"),
@@ -672,6 +696,19 @@ fn expected(map: &Map<'_>) -> Option<Check> {
 }
 
 impl Turn {
+    /// Reads the files that are attached to it; from the first of these folders that has them.
+    ///
+    /// # Errors
+    /// The first file that is missing or cannot be read, in words.
+    pub fn load_attachments(&mut self, folders: &[&Path]) -> Result<(), String> {
+        for part in &mut self.content {
+            if let Part::Media(media) = part {
+                media.load(folders)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A turn of which only that is asserted which holds of every turn.
     fn saying(content: Vec<Part>, options: Option<Options>, place: Place, every_turn: &Block) -> Turn {
         Turn {

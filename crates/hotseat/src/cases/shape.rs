@@ -49,6 +49,11 @@ pub static CASE: Shape = Shape {
             "Anything else that reports should hold of the case. It is part of the metadata of its calls, below `options.metadata`, where its agent is told any.",
         ),
         Field::optional(
+            "agent",
+            Kind::NonEmptyText,
+            "Which of the agents of the project file this case tests, by its name. `-n` goes before it. Default: as for the suite.",
+        ),
+        Field::optional(
             "user",
             Kind::NonEmptyText,
             "On whose behalf the agent is spoken to. `-u` goes before it.",

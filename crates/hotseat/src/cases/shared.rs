@@ -9,6 +9,7 @@ use super::criteria::Vocabulary;
 use super::judging::judging;
 use super::shape::CASE;
 use super::suite::Decoding;
+use super::tested::AgentName;
 use super::topics::{Topic, topics};
 use super::variables::{Variables, interpolate};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Node, Source, View, check};
@@ -24,6 +25,8 @@ pub struct Shared {
     pub simulate: Brief,
     /// What assertions take from around them.
     pub vocabulary: Arc<Vocabulary>,
+    /// The agent that cases test which name none themselves.
+    pub agent: Option<AgentName>,
 }
 
 impl Shared {
@@ -33,8 +36,10 @@ impl Shared {
         above: &Shared,
         mistakes: &mut Diagnostics,
     ) -> Shared {
+        let agent = get("agent").and_then(AgentName::read).or_else(|| above.agent.clone());
         let graph = get("graph").map(|view| Arc::new((view.node.clone(), view.source.clone())));
         Shared {
+            agent,
             topics: topics(get("topics"), &above.topics, mistakes),
             graph: graph.or_else(|| above.graph.clone()),
             simulate: Brief::read_shared(get("simulate"), &above.simulate, mistakes),

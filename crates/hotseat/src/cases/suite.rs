@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::case::{Case, Inherited, Parse};
 use super::shared::{Shared, head};
+use super::tested::AgentsByName;
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Source, json, yaml};
 
@@ -52,6 +53,8 @@ enum Syntax {
 pub struct Decoding<'a> {
     /// What every case gets from the target.
     pub inherited: &'a Inherited,
+    /// What those get that name their agent.
+    pub agents: &'a Arc<AgentsByName>,
     /// What the project declares for all cases.
     pub shared: &'a Arc<Shared>,
     /// The folder of the project.

@@ -231,6 +231,11 @@ pub static SHARED: Shape = Shape {
             "Criteria by name, beside those of the project; the same name replaces.",
         ),
         Field::optional("judge", JUDGE_KIND, "Who judges, or who and how. Default: as for the project."),
+        Field::optional(
+            "agent",
+            Kind::NonEmptyText,
+            "Which of the agents of the project file these cases test, by its name. `-n` goes before it. Default: by the folder of the suite, then the target of the project.",
+        ),
     ],
 };
 

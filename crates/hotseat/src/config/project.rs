@@ -12,15 +12,15 @@ use super::shape::PROJECT;
 use super::storing::{Storing, storing};
 use super::target::{BoundTarget, Target, find_recordings, is_secret};
 use crate::cases::{
-    Case, Declared, Decoding, Environment, Inherited, Reliability, Shared, Variables, interpolate, judging,
-    references, reliability,
+    AgentsByName, Case, Declared, Decoding, Environment, Inherited, Reliability, Shared, Variables,
+    interpolate, judging, no_such_agent, references, reliability,
 };
 use crate::checks::{Judging, Reference};
 use crate::recording::suite_name;
 use crate::scripts::{Grants, Library};
 use crate::session::{Prices, Redactor};
 use hotseat_document::{
-    Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, address_password, check, nearest, yaml,
+    Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, address_password, check, yaml,
 };
 use hotseat_model::Model;
 use hotseat_runtime::files::Connectors;
@@ -77,6 +77,8 @@ pub struct Project {
     calling: Calling,
     /// What suites without an agent inherit.
     nothing: Inherited,
+    /// What cases inherit that name their agent.
+    inherited: Arc<AgentsByName>,
     /// What all cases have in common.
     shared: Arc<Shared>,
     environment: Environment,
@@ -134,6 +136,7 @@ impl Project {
             replayed: None,
             calling: Calling::default(),
             nothing: Inherited::default(),
+            inherited: Arc::default(),
             shared: Arc::default(),
             redactor: Redactor::new(named_secrets(&environment, &[])),
             header_secrets: Vec::new(),
@@ -229,9 +232,13 @@ impl Project {
             mistakes.push(wrong.help("`max_runs` of `reliability` says how many runs there may be"));
         }
         // Its judge is for all who are not told another one, also where no case is read.
-        let declared = |key: &str| map.get(key).filter(|_| key != "judge");
+        let declared = |key: &str| (!matches!(key, "judge" | "agent")).then(|| map.get(key)).flatten();
         let shared = Shared::read(declared, &Shared::default(), &mut mistakes);
         let store = storing(&map, &mut mistakes);
+        let of_agents = agents.iter().filter_map(|agent: &Arc<Agent>| {
+            Some((agent.name.as_deref()?.to_string(), agent.inherited.clone()))
+        });
+        let inherited = Arc::new(of_agents.collect());
         let project = Project {
             root: root.to_path_buf(),
             file: Some(shown.into()),
@@ -260,6 +267,7 @@ impl Project {
             replayed: None,
             calling: Calling::default(),
             nothing: Inherited::default(),
+            inherited,
             shared: Arc::new(shared),
             environment,
         };
@@ -317,7 +325,11 @@ impl Project {
     /// # Errors
     /// When there is none.
     pub fn choose(&mut self, name: &str) -> Result<(), Diagnostic> {
-        self.chosen = Some(find_agent(&self.agents, name)?);
+        let chosen = find_agent(&self.agents, name)?;
+        // It is tested also by cases that name another one.
+        let names = self.inherited.keys().cloned();
+        self.inherited = Arc::new(names.map(|name| (name, chosen.inherited.clone())).collect());
+        self.chosen = Some(chosen);
         Ok(())
     }
 
@@ -476,20 +488,39 @@ impl Project {
         near.or_else(|| self.target.clone())
     }
 
+    /// The agent of this name, or what is tested in its place: the chosen one, or recordings.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn tested(&self, name: &str) -> Result<Arc<Agent>, Diagnostic> {
+        let named = find_agent(&self.agents, name)?;
+        let tested = self.chosen.clone().unwrap_or(named);
+        Ok(self.in_place_of(&tested))
+    }
+
+    /// The agent that a case tests: the one that it names, else that of its suite.
+    ///
+    /// # Errors
+    /// When the case names one that is not there.
+    pub fn agent_tested(
+        &self,
+        case: &Case,
+        of_suite: Option<&Arc<Agent>>,
+    ) -> Result<Option<Arc<Agent>>, Diagnostic> {
+        match &case.agent {
+            None => Ok(of_suite.cloned()),
+            Some(named) => {
+                self.tested(&named.name).map(Some).map_err(|wrong| wrong.at(named.place.clone()))
+            }
+        }
+    }
+
     /// What is tested in place of an agent: recordings, where these are served.
-    pub fn in_place_of(&self, agent: &Arc<Agent>) -> Arc<Agent> {
+    fn in_place_of(&self, agent: &Arc<Agent>) -> Arc<Agent> {
         match &self.replayed {
             None => agent.clone(),
             Some(replayed) => replayed.in_place_of(Some(agent)),
         }
-    }
-
-    /// The agent of this name.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn agent(&self, name: &str) -> Result<Arc<Agent>, Diagnostic> {
-        find_agent(&self.agents, name)
     }
 
     /// What is wrong with an agent for a case that has no hooks.
@@ -528,6 +559,7 @@ impl Project {
         let inherited = agent.map_or(&self.nothing, |agent| &agent.inherited);
         Decoding {
             inherited,
+            agents: &self.inherited,
             shared: &self.shared,
             root: &self.root,
             environment: &self.environment,
@@ -632,13 +664,7 @@ pub(super) fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>
     if let Some(agent) = agents.iter().find(|agent| agent.name.as_deref() == Some(name)) {
         return Ok(agent.clone());
     }
-    let names: Vec<&str> = agents.iter().filter_map(|agent| agent.name.as_deref()).collect();
-    let help = match (nearest(name, names.iter().copied()), names.as_slice()) {
-        (Some(near), _) => format!("did you mean `{near}`?"),
-        (None, []) => "the project file names agents under `agents:`, and this one names none".to_string(),
-        (None, names) => format!("there are {}", names.join(", ")),
-    };
-    Err(Diagnostic::new(format!("no agent is called `{name}`")).help(help))
+    Err(no_such_agent(name, agents.iter().filter_map(|agent| agent.name.as_deref())))
 }
 
 fn default_suites() -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Values that each example makes anew.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -67,6 +67,32 @@ impl<V: 'static> Fixture<V> {
         Fixture { id: all.len() - 1, value: PhantomData }
     }
 
+    /// As it is known by its type.
+    pub(super) fn known(self, depth: usize) -> KnownFixture {
+        KnownFixture { of: TypeId::of::<V>(), id: self.id, depth }
+    }
+
+    /// The fixture that has values of this type.
+    ///
+    /// # Errors
+    /// When there is none, or a group has several, in words.
+    pub(super) fn by_type(known: &[KnownFixture]) -> Result<Fixture<V>, String> {
+        let name = std::any::type_name::<V>();
+        let fitting: Vec<&KnownFixture> =
+            known.iter().filter(|fixture| fixture.of == TypeId::of::<V>()).collect();
+        let innermost = fitting.iter().map(|fixture| fixture.depth).max();
+        let mut innermost = fitting.iter().filter(|fixture| Some(fixture.depth) == innermost);
+        match (innermost.next(), innermost.next()) {
+            (Some(fixture), None) => Ok(Fixture { id: fixture.id, value: PhantomData }),
+            (None, _) => Err(format!(
+                "no group around this example has a fixture of type `{name}`: `g.fixture(async |_| …)` in a `#[setup]` makes one"
+            )),
+            (Some(_), Some(_)) => Err(format!(
+                "a group around this example has several fixtures of type `{name}`: give each a type of its own"
+            )),
+        }
+    }
+
     pub(super) async fn of(self, test: &Test) -> Rc<V> {
         let known = test.values.borrow().get(&self.id).cloned();
         let value = match known {
@@ -82,6 +108,15 @@ impl<V: 'static> Fixture<V> {
         };
         value.downcast().unwrap_or_else(|_| unreachable!("a fixture knows its type"))
     }
+}
+
+/// A fixture of a group, known by its type.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KnownFixture {
+    of: TypeId,
+    id: usize,
+    /// How deep its group is.
+    depth: usize,
 }
 
 /// The values that an example has made.

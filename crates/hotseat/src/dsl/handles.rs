@@ -9,10 +9,12 @@ use std::time::Duration;
 use hotseat_trace::{self as trace, Scope};
 use serde_json::Value;
 
-use super::line::{Asserted, Line, Order, Said};
+use super::line::{Asserted, Line, OptionsOfTurns, Order};
 use super::matcher::Matcher;
 use super::place::At;
+use super::said::{Attachment, Said};
 use super::simulator::{Brief, Simulated};
+use super::orders::options_so_far;
 use super::views::{Evaluation, Message, Response, ToolCall, TopicVisit, Turn};
 use crate::checks::Strength;
 use crate::session::Subject;
@@ -70,7 +72,7 @@ impl User {
     pub fn says(&self, text: impl Into<String>) -> Says {
         let at = At::here();
         Says {
-            said: Some(Said { text: text.into(), options: None, within: None, at }),
+            said: Some(Said::new(text.into(), at)),
             awaited: Awaited { line: self.line.clone(), what: "`user.says`", at, begun: None },
         }
     }
@@ -109,18 +111,62 @@ pub struct Says {
 }
 
 impl Says {
-    /// What the agent is told beside it: `options` of a turn, as case files have them.
-    pub fn with_options(mut self, options: Value) -> Says {
-        if let Some(said) = &mut self.said {
-            said.options = Some(options);
-        }
-        self
+    /// What the agent is told beside it: `options` of a turn, as case files have them. They come on top of those of the
+    /// example. [`Message::metadata`] tells them again.
+    pub fn with_options(self, options: Value) -> Says {
+        self.saying(|said| said.with("options", options))
     }
 
     /// How long the agent may take for its answer.
-    pub fn within(mut self, limit: Duration) -> Says {
+    pub fn within(self, limit: Duration) -> Says {
+        self.saying(|said| said.within(limit))
+    }
+
+    /// Attaches something to it.
+    pub fn attach(self, attachment: Attachment) -> Says {
+        self.saying(|said| said.add("attachments", attachment.written()))
+    }
+
+    /// The agent has to end the turn with an error whose message fits this pattern. The case goes on then, and fails where
+    /// there is no such error.
+    ///
+    /// ```no_run
+    /// # use hotseat::dsl::prelude::*;
+    /// # fn a(g: &mut Group) {
+    /// g.it("refuses dates in the past", async |t| {
+    ///     t.user.says("A room for yesterday").expect_error("(?i)in the past").await;
+    ///     t.user.says("For tomorrow, then").await;
+    /// });
+    /// # }
+    /// ```
+    pub fn expect_error(self, message: impl Into<String>) -> Says {
+        self.saying(|said| said.expect_error("message", message.into()))
+    }
+
+    /// The same for the code of the error.
+    pub fn expect_error_code(self, code: impl Into<String>) -> Says {
+        self.saying(|said| said.expect_error("code", code.into()))
+    }
+
+    /// Answers an agent that pauses for somebody to decide: an entry of `resume`, as case files have it. The first one that
+    /// fits is used; one that is never used fails the case.
+    ///
+    /// ```no_run
+    /// # use hotseat::dsl::prelude::*;
+    /// # use serde_json::json;
+    /// # fn a(g: &mut Group) {
+    /// g.it("asks before it pays", async |t| {
+    ///     t.user.says("Pay it").resume(json!({"tool": "pay", "payload": {"approved": true}})).await;
+    /// });
+    /// # }
+    /// ```
+    pub fn resume(self, answer: Value) -> Says {
+        self.saying(|said| said.add("resume", answer))
+    }
+
+    fn saying(mut self, say: impl FnOnce(&mut Said)) -> Says {
         if let Some(said) = &mut self.said {
-            said.within = Some(limit);
+            say(said);
         }
         self
     }
@@ -176,7 +222,7 @@ impl Agent {
     /// Its last turn; none as long as nothing was said.
     pub fn last_turn(&self) -> Option<Turn> {
         let seen = self.line.seen();
-        seen.conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone())))
+        seen.conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &seen.options))
     }
 
     /// What it answered last. As long as nothing was said there is no answer, and asking for one fails the example.
@@ -241,7 +287,7 @@ pub(super) enum Source {
     /// The session that goes on.
     Line(Line),
     /// What had been recorded up to some turn.
-    Recorded(Arc<trace::Conversation>),
+    Recorded(Arc<trace::Conversation>, OptionsOfTurns),
 }
 
 impl Conversation {
@@ -253,7 +299,7 @@ impl Conversation {
         let mut conversation = trace::Conversation::default();
         conversation.turns = scope.so_far().to_vec();
         conversation.current_topic = conversation.turns.last().and_then(|turn| turn.topic.clone());
-        Conversation { of: Source::Recorded(Arc::new(conversation)) }
+        Conversation { of: Source::Recorded(Arc::new(conversation), options_so_far()) }
     }
 
     /// What was said, in order, by both.
@@ -275,8 +321,8 @@ impl Conversation {
     /// # }
     /// ```
     pub fn turns(&self) -> Vec<Turn> {
-        let conversation = self.recorded();
-        conversation.turns.iter().map(|turn| Turn::new(Arc::new(turn.clone()))).collect()
+        let (conversation, options) = (self.recorded(), self.options());
+        conversation.turns.iter().map(|turn| Turn::new(Arc::new(turn.clone()), &options)).collect()
     }
 
     /// How many turns there are.
@@ -286,7 +332,7 @@ impl Conversation {
 
     /// The last turn; none as long as nothing was said.
     pub fn last_turn(&self) -> Option<Turn> {
-        self.recorded().turns.last().map(|turn| Turn::new(Arc::new(turn.clone())))
+        self.recorded().turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &self.options()))
     }
 
     /// What the user said last.
@@ -364,7 +410,7 @@ impl Conversation {
     pub fn evaluation_results(&self) -> Vec<Evaluation> {
         match &self.of {
             Source::Line(line) => line.seen().evaluations.to_vec(),
-            Source::Recorded(_) => Vec::new(),
+            Source::Recorded(..) => Vec::new(),
         }
     }
 
@@ -378,11 +424,18 @@ impl Conversation {
         self.evaluation_results().into_iter().filter(|evaluation| evaluation.hard).collect()
     }
 
+    fn options(&self) -> OptionsOfTurns {
+        match &self.of {
+            Source::Line(line) => line.seen().options.clone(),
+            Source::Recorded(_, options) => options.clone(),
+        }
+    }
+
     /// The conversation as it was recorded, with everything that is known of it.
     pub fn recorded(&self) -> Arc<trace::Conversation> {
         match &self.of {
             Source::Line(line) => line.seen().conversation.clone(),
-            Source::Recorded(conversation) => conversation.clone(),
+            Source::Recorded(conversation, _) => conversation.clone(),
         }
     }
 }

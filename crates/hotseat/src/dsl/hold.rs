@@ -55,14 +55,14 @@ async fn hold(example: Arc<Example>, session: &mut Session<'_>) -> Result<(), Fa
     let (ended, mut end) = oneshot::channel();
     let (time, of_time) = watch::channel(Time::Left);
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let questions = match &example.agent {
+    let questions = match &example.settings.agent {
         Some(AgentChoice::InProgram(program)) => program.take(&session.id()),
         Some(AgentChoice::Named(_)) | None => None,
     };
     let line = Line::new(orders, seen.clone(), example.clone());
     let thread = std::thread::Builder::new().name(example.name.clone());
     let started = thread.spawn(move || {
-        let answering = questions.zip(match &line.example.agent {
+        let answering = questions.zip(match &line.example.settings.agent {
             Some(AgentChoice::InProgram(program)) => Some(program.clone()),
             Some(AgentChoice::Named(_)) | None => None,
         });
@@ -72,7 +72,7 @@ async fn hold(example: Arc<Example>, session: &mut Session<'_>) -> Result<(), Fa
     });
     started.map_err(|error| test_error(format!("no thread for the example can be had: {error}")))?;
 
-    let mut doing = Doing { session, example, seen: &seen };
+    let mut doing = Doing { session, example, seen: seen.clone() };
     let mut given_up = None;
     loop {
         let limit = doing.session.limit();
@@ -95,7 +95,10 @@ async fn hold(example: Arc<Example>, session: &mut Session<'_>) -> Result<(), Fa
                     doing.carry_out(order).await;
                 }
                 return match result {
-                    Ok(None) => Ok(()),
+                    Ok(None) => {
+                        doing.end().await;
+                        Ok(())
+                    }
                     Ok(Some(failure)) => Err(failure),
                     Err(_) => Err(test_error("the thread of the example has ended".to_string())),
                 };

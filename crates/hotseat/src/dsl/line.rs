@@ -1,9 +1,9 @@
 //! The line between an example, which runs on a thread of its own, and the session that it drives.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use hotseat_trace as trace;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::matcher::Assertion;
 use super::panics::CaseEnded;
 use super::place::At;
+use super::said::Said;
 use super::simulator::{Brief, Simulated};
 use super::topics::Graph;
 use super::tree::Example;
@@ -55,14 +56,6 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, Over>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Over;
 
-/// What the user says.
-pub(super) struct Said {
-    pub text: String,
-    pub options: Option<Value>,
-    pub within: Option<Duration>,
-    pub at: At,
-}
-
 /// Something that is asserted, and what of the conversation it is about.
 pub(super) struct Asserted {
     pub assertion: Assertion,
@@ -79,11 +72,16 @@ pub(super) struct Line {
     pub example: Arc<Example>,
 }
 
+/// What the agent was told beside what the user said, by the numbers of the turns.
+pub(super) type OptionsOfTurns = Arc<BTreeMap<usize, Value>>;
+
 /// What of the session an example can see.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     pub conversation: Arc<trace::Conversation>,
     pub evaluations: Arc<Vec<Evaluation>>,
+    /// What the agent was told beside what the user said, turn by turn.
+    pub options: OptionsOfTurns,
     /// Whether the case has ended.
     pub over: bool,
 }

@@ -41,7 +41,9 @@ mod orders;
 mod panics;
 mod place;
 pub mod plain;
+mod said;
 mod scenario;
+mod settings;
 mod simulator;
 mod test;
 mod topics;
@@ -57,7 +59,9 @@ pub use handles::assert_that;
 pub use handles::{Agent, Conversation, Says, Simulate, User};
 pub use harness::{Harness, Output, World, run};
 pub use matcher::*;
+pub use said::Attachment;
 pub use scenario::{Scenario, Scenarios, load};
+pub use settings::Judge;
 pub use simulator::{Brief, Simulated};
 pub use test::Test;
 pub use topics::{
@@ -75,8 +79,8 @@ pub use crate::graph;
 /// Everything that a test file needs: `use hotseat::dsl::prelude::*;`.
 pub mod prelude {
     pub use super::{
-        Agent, AgentContext, Answer, Assertion, Brief, Conversation, Evaluation, Fixture, Graph, Group,
-        Matcher, Message, Responder, Response, Role, Scenario, Simulated, Test, ToolCall, Topic, Turn, User,
+        Agent, AgentContext, Answer, Assertion, Attachment, Brief, Conversation, Evaluation, Fixture, Graph, Group, It,
+        Judge, Matcher, Message, Responder, Response, Role, Scenario, Simulated, Test, ToolCall, Topic, Turn, User,
         achieve_goal, achieve_stated_goal, after_turns_in, call_tool, claim, contains, contains_any,
         ends_with, eq, evaluate, expect, factory, ge, graph, grounded_in, gt, have_tool_call, holds,
         in_topic, intent, is_empty, le, len, load, lt, matches, matches_any, ne, not, on_condition,

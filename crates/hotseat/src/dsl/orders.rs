@@ -6,30 +6,48 @@ use hotseat_document::Place;
 use hotseat_trace::{Failure, FailureKind};
 use serde_json::{Value, json};
 
-use super::line::{Asserted, Order, Over, Said, Seen};
+use super::line::{Asserted, OptionsOfTurns, Order, Over, Seen};
 use super::matcher::Form;
 use super::place::At;
+use super::said::Said;
 use super::simulator::{Brief, Simulated, took};
 use super::topics::{Graph, by_code};
 use super::tree::Example;
 use super::views::Evaluation;
-use crate::cases::{Options, Turn, assertions_in};
+use crate::cases::{assertions_in, turn_in};
 use crate::checks::{Check, CheckKind, Compared, Native};
-use crate::session::{Ended, Part, Session, Simulation};
+use crate::session::{Ended, Session, Simulation};
 
 const NOT_OF_SEVERAL: &str =
     "`not` of several: it is not plain whether none may hold or not all; negate each of them";
+
+tokio::task_local! {
+    /// What the example sees that something is carried out for.
+    static SEEN: Arc<Mutex<Seen>>;
+}
+
+/// What the agent was told beside what the user said, in the example that something is carried out for.
+pub(super) fn options_so_far() -> OptionsOfTurns {
+    let of = |seen: &Arc<Mutex<Seen>>| seen.lock().unwrap_or_else(PoisonError::into_inner).options.clone();
+    SEEN.try_with(of).unwrap_or_default()
+}
 
 /// A session, the example that drives it, and what that can see of it.
 pub(super) struct Doing<'h, 's> {
     pub session: &'h mut Session<'s>,
     pub example: Arc<Example>,
-    pub seen: &'h Mutex<Seen>,
+    pub seen: Arc<Mutex<Seen>>,
 }
 
 impl Doing<'_, '_> {
     /// Does what an example asks for, and lets it see what came of it. An example that has ended does not wait any more.
     pub async fn carry_out(&mut self, order: Order) {
+        // Functions of the test that the session asks meanwhile see what the example sees.
+        let seen = self.seen.clone();
+        SEEN.scope(seen, self.try_to(order)).await;
+    }
+
+    async fn try_to(&mut self, order: Order) {
         match order {
             Order::Say { said, reply } => {
                 let said = self.say(said).await;
@@ -63,6 +81,13 @@ impl Doing<'_, '_> {
         }
     }
 
+    /// Decides what topics assert: functions of the test are asked as long as the example is there.
+    pub async fn end(&mut self) {
+        if self.session.goes_on().is_ok() {
+            SEEN.scope(self.seen.clone(), self.session.decide_all_topics()).await;
+        }
+    }
+
     /// The test is wrong.
     pub fn wrong(&mut self, words: &str, at: At) -> Ended {
         self.session.fail(test_error(format!("{words} ({at})")))
@@ -83,17 +108,16 @@ impl Doing<'_, '_> {
     }
 
     async fn say(&mut self, said: Said) -> Result<(), Ended> {
-        let Said { text, options, within, at } = said;
-        let place = at.place();
-        let options = options.map(|value| Options { value, place: place.clone(), connector: None });
-        let unwritten = self.session.case().unwritten.clone();
-        let turn = Turn {
-            content: vec![Part::Text(text)],
-            options: options.or(unwritten.options.clone()),
-            place,
-            timeout: within.or(unwritten.timeout),
-            ..unwritten
-        };
+        let Said { turn: written, at } = said;
+        let options = written.get("options").cloned();
+        let turn = turn_in(&written.into(), &self.session.case().unwritten, at.place());
+        let mut turn = turn.map_err(|words| self.wrong(&words, at))?;
+        turn.load_attachments(&[&self.example.folder]).map_err(|words| self.wrong(&words, at))?;
+        if let Some(options) = options {
+            let number = self.session.conversation().turns.len() + 1;
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::make_mut(&mut seen.options).insert(number, options);
+        }
         self.session.say(turn).await
     }
 

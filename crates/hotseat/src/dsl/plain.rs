@@ -1,9 +1,13 @@
 //! Examples as plain `#[test]` functions, each a run by itself. The attributes of `hotseat-attributes` are written with this;
 //! by hand it serves as well where a test file cannot have a main function of its own.
 
+use std::future::Future;
+use std::rc::Rc;
+
 use super::handles::{Agent, Conversation, User};
 use super::harness::{Harness, Output, World, exit};
-use super::scenario::Scenario;
+use super::fixture::Fixture;
+use super::scenario::{Scenario, Scenarios, load};
 use super::test::Test;
 use super::tree::Group;
 
@@ -42,44 +46,59 @@ pub fn hold(file: &'static str, config: Option<&str>, declare: impl FnOnce(&mut 
 /// What an example can be given.
 #[diagnostic::on_unimplemented(
     message = "an example cannot be given a `{Self}`",
-    label = "one of `User`, `Agent`, `Conversation`, `Scenario` and `Test`"
+    label = "one of `User`, `Agent`, `Conversation`, `Scenario`, `Test`, and `Rc<T>` for a fixture"
 )]
 pub trait Argument {
     /// That of a test.
-    fn of(test: &Test) -> Self;
+    fn of(test: &Test) -> impl Future<Output = Self>;
 }
 
 impl Argument for Test {
-    fn of(test: &Test) -> Test {
+    async fn of(test: &Test) -> Test {
         test.clone()
     }
 }
 
 impl Argument for User {
-    fn of(test: &Test) -> User {
+    async fn of(test: &Test) -> User {
         test.user.clone()
     }
 }
 
 impl Argument for Agent {
-    fn of(test: &Test) -> Agent {
+    async fn of(test: &Test) -> Agent {
         test.agent.clone()
     }
 }
 
 impl Argument for Conversation {
-    fn of(test: &Test) -> Conversation {
+    async fn of(test: &Test) -> Conversation {
         test.conversation.clone()
     }
 }
 
 impl Argument for Scenario {
-    fn of(test: &Test) -> Scenario {
+    async fn of(test: &Test) -> Scenario {
         let Some(scenario) = test.scenario() else {
             panic!("this example has no scenario: `#[scenarios(\"file\")]` says where they are");
         };
         scenario.clone()
     }
+}
+
+/// The fixture of this type that the groups around have: of several the one of the innermost group.
+impl<V: 'static> Argument for Rc<V> {
+    async fn of(test: &Test) -> Rc<V> {
+        match Fixture::by_type(&test.line.example.fixtures) {
+            Ok(fixture) => test.get(fixture).await,
+            Err(words) => panic!("{words}"),
+        }
+    }
+}
+
+/// One of the scenarios of a file, by its place, from 0. There were so many when the test was compiled.
+pub fn one_scenario(file: &str, number: &str, of: usize) -> Scenarios {
+    load(file).only(number.parse().unwrap_or_default(), of)
 }
 
 /// A name in which `{…}` is what a scenario says there.

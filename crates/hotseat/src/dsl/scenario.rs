@@ -84,7 +84,19 @@ impl Scenario {
 
 /// Where scenarios come from: a file, see [`load`], or a JSON value that is a list of them.
 #[derive(Debug, Clone)]
-pub struct Scenarios(Source);
+pub struct Scenarios {
+    source: Source,
+    only: Option<Only>,
+}
+
+/// One scenario of several.
+#[derive(Debug, Clone, Copy)]
+struct Only {
+    /// Its place, from 0.
+    place: usize,
+    /// How many there have to be.
+    of: usize,
+}
 
 #[derive(Debug, Clone)]
 enum Source {
@@ -100,34 +112,47 @@ enum Source {
 /// let venues = load("scenarios/venues.json");
 /// ```
 pub fn load(path: impl Into<String>) -> Scenarios {
-    Scenarios(Source::File(path.into()))
+    Scenarios { source: Source::File(path.into()), only: None }
 }
 
 impl From<Value> for Scenarios {
     fn from(list: Value) -> Self {
-        Scenarios(Source::Inline(list))
+        Scenarios { source: Source::Inline(list), only: None }
     }
 }
 
 impl From<Vec<Value>> for Scenarios {
     fn from(list: Vec<Value>) -> Self {
-        Scenarios(Source::Inline(list.into()))
+        Scenarios::from(Value::from(list))
     }
 }
 
 impl Scenarios {
+    /// Only the one at a place, of so many.
+    pub(super) fn only(self, place: usize, of: usize) -> Scenarios {
+        Scenarios { only: Some(Only { place, of }), ..self }
+    }
+
     /// Reads them.
     ///
     /// # Errors
     /// Everything that is wrong with them, in words.
     pub(super) fn read(self, set: &str, folder: &Path) -> Result<Vec<Scenario>, Vec<String>> {
-        let written = match self.0 {
+        let written = match self.source {
             Source::File(path) => json!({"name": set, "from": path}),
             Source::Inline(list) => json!({"name": set, "scenarios": list}),
         };
         let found = scenario_set(written, &[folder.to_path_buf()]);
         let found = found
             .map_err(|wrong| -> Vec<String> { wrong.into_iter().map(|mistake| mistake.message).collect() })?;
-        Ok(found.into_iter().map(|inner| Scenario { inner }).collect())
+        let mut all: Vec<Scenario> = found.into_iter().map(|inner| Scenario { inner }).collect();
+        match self.only {
+            None => Ok(all),
+            Some(Only { place, of }) if all.len() == of && place < of => Ok(vec![all.swap_remove(place)]),
+            Some(Only { of, .. }) => Err(vec![format!(
+                "`{set}` has {} scenarios, and had {of} when this test was compiled: compile it again",
+                all.len()
+            )]),
+        }
     }
 }

@@ -67,7 +67,7 @@ impl Test {
 
     /// Its tags and those of its groups.
     pub fn tags(&self) -> &[String] {
-        &self.line.example.tags
+        &self.line.example.settings.tags
     }
 
     /// Its scenario, where it belongs to one.

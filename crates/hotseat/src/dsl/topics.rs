@@ -1,5 +1,6 @@
 //! Topics, and the graph of those that a conversation goes through.
 
+use std::fmt;
 use std::sync::Arc;
 
 use hotseat_trace::{Scope, TopicGraph, Wired};
@@ -131,6 +132,12 @@ impl Topic {
             turn_checks: Vec::new(),
             place: self.at.place(),
         })
+    }
+}
+
+impl fmt::Debug for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "topic {} ({})", self.name, self.at)
     }
 }
 
@@ -271,9 +278,23 @@ fn condition(words: String, at: At, fires: impl Fn(Scope<'_>) -> bool + Send + S
 /// graph.topic("confirming");
 /// graph.topic("error_recovery").from_any().next("gathering_details");
 /// ```
+///
+/// A topic can be declared where it stands in the graph:
+///
+/// ```
+/// use hotseat::dsl::{Graph, on_tool_call};
+///
+/// let mut graph = Graph::new();
+/// graph.topic("greeting").next("booking");
+/// graph.topic_of("booking", |topic| {
+///     topic.characteristic("The room is booked").trigger(on_tool_call("book_room"));
+/// });
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     topics: Vec<Wiring>,
+    /// Those that it declares itself.
+    own: Vec<Topic>,
 }
 
 /// A topic in a graph, and what may follow it.
@@ -293,13 +314,24 @@ impl Graph {
         &mut self.topics[last]
     }
 
+    /// Puts a topic into it that is declared here, for this graph alone. One that a group declares under the same name is not
+    /// meant then.
+    #[track_caller]
+    pub fn topic_of(&mut self, name: impl Into<String>, declare: impl FnOnce(&mut Topic)) -> &mut Wiring {
+        let name = name.into();
+        let mut topic = Topic::new(name.clone(), At::here());
+        declare(&mut topic);
+        self.own.push(topic);
+        self.topic(name)
+    }
+
     /// The graph with its topics as sessions know them.
     ///
     /// # Errors
     /// Everything that is wrong with it.
     pub(super) fn declared(&self, example: &Example, at: At) -> Result<Topics, Vec<(String, At)>> {
         let wired: Vec<Wired> = self.topics.iter().map(|Wiring(wired)| wired.clone()).collect();
-        let find = |name: &str| example.topics.iter().find(|topic| topic.name == name);
+        let find = |name: &str| self.own.iter().chain(&example.topics).find(|topic| topic.name == name);
         let graph = TopicGraph::build(&wired, |name| find(name).is_some()).map_err(|errors| {
             let words = |error: hotseat_trace::GraphError| {
                 (format!("{}: {}", error.mistake, error.mistake.help()), at)

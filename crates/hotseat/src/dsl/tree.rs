@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::agents::AgentChoice;
 use super::body::{Bodied, Outcome, Run};
 use super::criterion::Criterion;
-use super::fixture::{Build, Fixture};
+use super::fixture::{Build, Fixture, KnownFixture};
 use super::place::At;
 use super::scenario::{Scenario, Scenarios};
+use super::settings::{Settings, settings_of};
 use super::simulator::Brief;
 use super::test::Test;
 use super::topics::Topic;
@@ -36,18 +35,16 @@ use super::topics::Topic;
 #[derive(Default)]
 pub struct Group {
     name: Option<String>,
-    focused: bool,
-    skip: Option<String>,
-    tags: Vec<String>,
-    timeout: Option<Duration>,
-    retries: Option<usize>,
-    agent: Option<AgentChoice>,
+    settings: Settings,
     before: Vec<Arc<dyn Run>>,
     after: Vec<Arc<dyn Run>>,
     criteria: Vec<Criterion>,
     topics: Vec<Topic>,
     simulators: Vec<(Brief, At)>,
     scenario: Option<Scenario>,
+    fixtures: Vec<KnownFixture>,
+    /// How many groups are around it.
+    depth: usize,
     children: Vec<Child>,
     /// What was declared in a way that makes no sense.
     mistakes: Vec<(String, At)>,
@@ -63,11 +60,7 @@ enum Child {
 pub struct It {
     name: String,
     at: At,
-    focused: bool,
-    skip: Option<String>,
-    tags: Vec<String>,
-    timeout: Option<Duration>,
-    retries: Option<usize>,
+    settings: Settings,
     body: Arc<dyn Run>,
 }
 
@@ -76,12 +69,7 @@ pub(super) struct Example {
     /// The names of its groups and its own, joined by `::`.
     pub name: String,
     pub at: At,
-    pub focused: bool,
-    pub skip: Option<String>,
-    pub tags: Vec<String>,
-    pub timeout: Option<Duration>,
-    pub retries: Option<usize>,
-    pub agent: Option<AgentChoice>,
+    pub settings: Settings,
     /// In the order in which they run.
     pub before: Vec<Arc<dyn Run>>,
     pub after: Vec<Arc<dyn Run>>,
@@ -90,6 +78,7 @@ pub(super) struct Example {
     /// From the outermost group to the innermost.
     pub simulators: Vec<Brief>,
     pub scenario: Option<Scenario>,
+    pub fixtures: Vec<KnownFixture>,
     /// Where its files are looked for.
     pub folder: PathBuf,
     pub body: Arc<dyn Run>,
@@ -137,7 +126,7 @@ impl Group {
 
     /// A group that knows in which folder it is.
     fn within(&self) -> Group {
-        Group { folder: self.folder.clone(), ..Group::default() }
+        Group { folder: self.folder.clone(), depth: self.depth + 1, ..Group::default() }
     }
 
     /// The group that holds everything that a program declares, whose files lie in this folder.
@@ -182,11 +171,7 @@ impl Group {
         self.children.push(Child::Example(It {
             name: name.into(),
             at: At::here(),
-            focused: false,
-            skip: None,
-            tags: Vec::new(),
-            timeout: None,
-            retries: None,
+            settings: Settings::default(),
             body,
         }));
         match self.children.last_mut() {
@@ -276,7 +261,9 @@ impl Group {
         F: AsyncFn(Test) -> V + Send + Sync + 'static,
         V: 'static,
     {
-        Fixture::new(Build::by(build))
+        let fixture = Fixture::new(Build::by(build));
+        self.fixtures.push(fixture.known(self.depth));
+        fixture
     }
 
     /// A criterion that a judge, or code, decides; `satisfy` names it.
@@ -338,26 +325,6 @@ impl Group {
         &mut self.simulators[last].0
     }
 
-    /// The agent that this group tests: one that `hotseat.yaml` names, or one in the program itself; see
-    /// [`replies`](super::replies) and [`factory`](super::factory). The innermost one counts.
-    ///
-    /// ```no_run
-    /// # use hotseat::dsl::prelude::*;
-    /// # fn a(g: &mut Group) {
-    /// g.agent("booking");
-    ///
-    /// g.context("an agent that says nothing of use", |g| {
-    ///     g.agent(replies(async |messages: Vec<Message>| {
-    ///         format!("You have written {} messages.", messages.len())
-    ///     }));
-    /// });
-    /// # }
-    /// ```
-    pub fn agent(&mut self, agent: impl Into<AgentChoice>) -> &mut Group {
-        self.agent = Some(agent.into());
-        self
-    }
-
     /// One group for each scenario, in their order. Its examples know theirs, by [`Test::scenario`] and the argument.
     ///
     /// ```no_run
@@ -394,35 +361,7 @@ impl Group {
         self
     }
 
-    /// A word by which examples are selected with `--tag`; those of this group and below have it.
-    pub fn tag(&mut self, tag: impl Into<String>) -> &mut Group {
-        self.tags.push(tag.into());
-        self
-    }
-
-    /// Leaves the examples of this group and below out, for this reason. `--ignored` runs them all the same.
-    pub fn skip(&mut self, reason: impl Into<String>) -> &mut Group {
-        self.skip = Some(reason.into());
-        self
-    }
-
-    /// While something is focused, everything else is left out.
-    pub fn only(&mut self) -> &mut Group {
-        self.focused = true;
-        self
-    }
-
-    /// How long an example of this group may take where it does not say so itself.
-    pub fn timeout(&mut self, limit: Duration) -> &mut Group {
-        self.timeout = Some(limit);
-        self
-    }
-
-    /// How often an example of this group that fails is tried again where it does not say so itself.
-    pub fn retries(&mut self, times: usize) -> &mut Group {
-        self.retries = Some(times);
-        self
-    }
+    settings_of!("the examples of this group and below");
 
     /// All examples, in the order in which they were declared, and what was declared in a way that makes no sense.
     pub(super) fn flatten(self) -> (Vec<Example>, Vec<(String, At)>) {
@@ -453,53 +392,21 @@ impl Group {
 }
 
 impl It {
-    /// A word by which it is selected with `--tag`.
-    pub fn tag(&mut self, tag: impl Into<String>) -> &mut It {
-        self.tags.push(tag.into());
-        self
-    }
-
-    /// Leaves it out, for this reason. `--ignored` runs it all the same.
-    pub fn skip(&mut self, reason: impl Into<String>) -> &mut It {
-        self.skip = Some(reason.into());
-        self
-    }
-
-    /// While something is focused, everything else is left out.
-    pub fn only(&mut self) -> &mut It {
-        self.focused = true;
-        self
-    }
-
-    /// How long it may take, with everything that runs around it.
-    pub fn timeout(&mut self, limit: Duration) -> &mut It {
-        self.timeout = Some(limit);
-        self
-    }
-
-    /// How often it is tried again when it fails.
-    pub fn retries(&mut self, times: usize) -> &mut It {
-        self.retries = Some(times);
-        self
-    }
+    settings_of!("this example");
 }
 
 /// What holds in a group, with what it inherits.
 #[derive(Clone, Default)]
 struct Held {
     names: Vec<String>,
-    focused: bool,
-    skip: Option<String>,
-    tags: Vec<String>,
-    timeout: Option<Duration>,
-    retries: Option<usize>,
-    agent: Option<AgentChoice>,
+    settings: Settings,
     before: Vec<Arc<dyn Run>>,
     after: Vec<Arc<dyn Run>>,
     criteria: BTreeMap<String, Criterion>,
     topics: Vec<Topic>,
     simulators: Vec<Brief>,
     scenario: Option<Scenario>,
+    fixtures: Vec<KnownFixture>,
     folder: PathBuf,
 }
 
@@ -509,12 +416,7 @@ impl Held {
         mistakes.extend(group.mistaken());
         let mut held = self.clone();
         held.names.extend(group.name.map(|name| cleaned(&name)));
-        held.focused |= group.focused;
-        held.skip = group.skip.or(held.skip);
-        held.tags.extend(group.tags);
-        held.timeout = group.timeout.or(held.timeout);
-        held.retries = group.retries.or(held.retries);
-        held.agent = group.agent.or(held.agent);
+        held.settings = group.settings.over(&held.settings);
         held.before.extend(group.before);
         // What was set up last is taken down first.
         held.after.splice(0..0, group.after.into_iter().rev());
@@ -527,6 +429,7 @@ impl Held {
         }
         held.simulators.extend(group.simulators.into_iter().map(|(brief, _)| brief));
         held.scenario = group.scenario.or(held.scenario);
+        held.fixtures.extend(group.fixtures);
         held.folder = group.folder;
         for child in group.children {
             match child {
@@ -540,23 +443,17 @@ impl Held {
         let held = self.clone();
         let mut names = held.names;
         names.push(cleaned(&it.name));
-        let mut tags = held.tags;
-        tags.extend(it.tags);
         Example {
             name: names.join("::"),
             at: it.at,
-            focused: held.focused || it.focused,
-            skip: it.skip.or(held.skip),
-            tags,
-            timeout: it.timeout.or(held.timeout),
-            retries: it.retries.or(held.retries),
-            agent: held.agent,
+            settings: it.settings.over(&held.settings),
             before: held.before,
             after: held.after,
             criteria: held.criteria,
             topics: held.topics,
             simulators: held.simulators,
             scenario: held.scenario,
+            fixtures: held.fixtures,
             folder: held.folder,
             body: it.body,
         }

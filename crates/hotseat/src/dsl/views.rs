@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use hotseat_trace as trace;
 use serde_json::Value;
 
+use super::line::OptionsOfTurns;
 use crate::checks::Strength;
 use crate::session::Checked;
 
@@ -46,7 +47,7 @@ pub struct Message {
     pub timestamp: Option<SystemTime>,
     /// The tools that were called in the turn of this message; only the last message of a turn of the agent has them.
     pub tool_calls: Vec<ToolCall>,
-    /// What was told beside it: the options of the turn; null where there are none.
+    /// What was told beside it: of what the user says, the options that it was said with; null where there are none.
     pub metadata: Value,
 }
 
@@ -124,11 +125,14 @@ impl ToolCall {
 #[derive(Clone)]
 pub struct Turn {
     turn: Arc<trace::Turn>,
+    /// What the agent was told beside what the user said; null where that is nothing.
+    options: Value,
 }
 
 impl Turn {
-    pub(super) fn new(turn: Arc<trace::Turn>) -> Turn {
-        Turn { turn }
+    pub(super) fn new(turn: Arc<trace::Turn>, options: &OptionsOfTurns) -> Turn {
+        let options = options.get(&turn.number).cloned();
+        Turn { turn, options: options.unwrap_or(Value::Null) }
     }
 
     /// Its place in the conversation, from 1.
@@ -148,7 +152,7 @@ impl Turn {
             content: self.turn.user.clone().unwrap_or_default(),
             timestamp: time(self.turn.started_at),
             tool_calls: Vec::new(),
-            metadata: Value::Null,
+            metadata: self.options.clone(),
         }
     }
 

@@ -54,8 +54,10 @@ pub struct Selected {
 #[derive(Debug)]
 pub struct Plan {
     suites: Vec<(Arc<Suite>, Option<Arc<Agent>>)>,
-    /// The agents that these test, each once.
+    /// The agents that their cases test, each once.
     agents: Vec<Arc<Agent>>,
+    /// Whether some case has no agent to test.
+    lacks_agent: bool,
     selection: Selection,
     kept: Vec<Selected>,
     /// How many cases the suites hold.
@@ -108,15 +110,10 @@ impl Plan {
         project: &Project,
     ) -> Result<Plan, Vec<Diagnostic>> {
         let suites: Vec<_> = suites.into_iter().map(|(suite, agent)| (Arc::new(suite), agent)).collect();
-        let mut agents: Vec<Arc<Agent>> = Vec::new();
-        for agent in suites.iter().filter_map(|(_, agent)| agent.as_ref()) {
-            if !agents.iter().any(|known| Arc::ptr_eq(known, agent)) {
-                agents.push(agent.clone());
-            }
-        }
         let mut plan = Plan {
             suites,
-            agents,
+            agents: Vec::new(),
+            lacks_agent: false,
             selection,
             kept: Vec::new(),
             total: 0,
@@ -132,14 +129,6 @@ impl Plan {
             helpers: Vec::new(),
         };
         let mut mistakes = Vec::new();
-        let mut notes: Vec<Diagnostic> = project.calling().notes().into_iter().map(Diagnostic::new).collect();
-        for agent in plan.agents() {
-            mistakes.extend(agent.unset().cloned());
-            let (wrong, unheard) = project.mishears(agent);
-            mistakes.extend(wrong);
-            notes.extend(unheard);
-        }
-        plan.notes = notes;
         let mut without_hooks: Vec<Arc<Agent>> = Vec::new();
         let mut digest = Digest::new();
         for (suite, agent) in plan.suites.clone() {
@@ -151,8 +140,9 @@ impl Plan {
                 digest.part(&source);
             }
             for case in cases_of(&suite, agent, project, Suite::cases) {
-                match case {
-                    Ok(case) => {
+                match case.map_err(Vec::from_iter).and_then(|case| with_agent(case, agent, project)) {
+                    Ok((case, agent)) => {
+                        let agent = agent.as_ref();
                         if case.only && plan.selection.forbid_only {
                             let message = format!(
                                 "`{}` is marked `only`: other tests of its file are left out",
@@ -166,6 +156,7 @@ impl Plan {
                         let fits = plan.selection.fits(&name, &case);
                         if fits {
                             digest.add(&name, &case);
+                            plan.tests(agent);
                         }
                         let is_selected = fits && plan.selection.is_in_part(&name, &case);
                         if is_selected && case.skip.is_none() {
@@ -195,6 +186,9 @@ impl Plan {
             }
             plan.selected_suites += usize::from(plan.selected > before);
         }
+        let (wrong, notes) = plan.unusable_agents(project);
+        mistakes.splice(0..0, wrong);
+        plan.notes.splice(0..0, notes);
         if let Some(id) = project.calling().chat_id().filter(|_| plan.selected > 1) {
             let note = format!("`chat_id` of --ctx: conversations of several cases are all called {id}");
             plan.notes.push(Diagnostic::new(note));
@@ -212,6 +206,28 @@ impl Plan {
         }
         plan.digest = digest.finish();
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
+    }
+
+    /// Takes note of the agent that a case tests.
+    fn tests(&mut self, agent: Option<&Arc<Agent>>) {
+        match agent {
+            Some(agent) if self.agents.iter().any(|known| Arc::ptr_eq(known, agent)) => {}
+            Some(agent) => self.agents.push(agent.clone()),
+            None => self.lacks_agent = true,
+        }
+    }
+
+    /// What is wrong with the agents that are tested, and what a person may want to know of them.
+    fn unusable_agents(&self, project: &Project) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+        let mut mistakes = Vec::new();
+        let mut notes: Vec<Diagnostic> = project.calling().notes().into_iter().map(Diagnostic::new).collect();
+        for agent in self.agents() {
+            mistakes.extend(agent.unset().cloned());
+            let (wrong, unheard) = project.mishears(agent);
+            mistakes.extend(wrong);
+            notes.extend(unheard);
+        }
+        (mistakes, notes)
     }
 
     /// Takes note of an agent that helps with the run as a whole.
@@ -319,7 +335,10 @@ impl Plan {
                         digest.add(&name, &case);
                         place += 1;
                         if self.selection.is_in_part(&name, &case) {
-                            return Some(Ok(self.place(place - 1, case, suite, agent.as_ref())));
+                            let tested = with_agent(case, agent.as_ref(), project);
+                            return Some(tested.map(|(case, agent)| {
+                                self.place(place - 1, case, suite, agent.as_ref())
+                            }));
                         }
                     }
                     Some(Err(mistakes)) => return Some(Err(mistakes.into_iter().collect())),
@@ -350,7 +369,7 @@ impl Plan {
             .collect()
     }
 
-    /// The agents that its suites test, each once.
+    /// The agents that its cases test, each once.
     pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.agents.iter()
     }
@@ -361,9 +380,9 @@ impl Plan {
         self.agents().chain(self.helpers.iter().filter(move |agent| !tested(agent)))
     }
 
-    /// Whether some suite has no agent to test.
+    /// Whether some case has no agent to test.
     pub fn lacks_agent(&self) -> bool {
-        self.suites.iter().any(|(_, agent)| agent.is_none())
+        self.lacks_agent
     }
 }
 
@@ -386,6 +405,16 @@ fn cases_of<'a, I: Iterator<Item = Decoded> + Send + 'a>(
         }
         false => Box::new(written(suite, decoding)),
     }
+}
+
+/// A case and the agent that it tests.
+fn with_agent(
+    case: Case,
+    of_suite: Option<&Arc<Agent>>,
+    project: &Project,
+) -> Result<(Case, Option<Arc<Agent>>), Vec<Diagnostic>> {
+    let agent = project.agent_tested(&case, of_suite).map_err(|wrong| vec![wrong])?;
+    Ok((case, agent))
 }
 
 /// What a suite that is a program says, with what it imports.

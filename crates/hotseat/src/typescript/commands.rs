@@ -11,12 +11,12 @@ use super::engine::File;
 use super::keys::keys_as_written;
 use super::told;
 use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
-use crate::cases::{SHARED, SIMULATE, Turn, USER, assertions_in, brief_in, messages_in, topics_in, turn_in};
+use crate::cases::{SHARED, SIMULATE, USER, assertions_in, brief_in, messages_in, topics_in, turn_in};
 use crate::checks::{
     Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path as JsonPath, Reference, Strength, shown,
 };
 use crate::roles::Judgement;
-use crate::session::{Checked, Ended, Part, SaidElsewhere, Session, Simulation, Subject};
+use crate::session::{Checked, Ended, SaidElsewhere, Session, Simulation, Subject};
 
 /// What a command comes to.
 enum Reply {
@@ -116,22 +116,14 @@ impl Command<'_> {
         let written = keys_as_written(&self.given["turn"], &Kind::Shape(&TURN));
         match turn_in(&written, &session.case().unwritten, place) {
             Err(words) => Reply::Wrong(words),
-            Ok(mut turn) => match self.attach(&mut turn) {
-                Err(words) => Reply::Wrong(words),
-                Ok(()) => done(session.say(turn).await),
-            },
-        }
-    }
-
-    /// Reads the files that are attached to a turn.
-    fn attach(self, turn: &mut Turn) -> Result<(), String> {
-        let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
-        for part in &mut turn.content {
-            if let Part::Media(media) = part {
-                media.load(&folders)?;
+            Ok(mut turn) => {
+                let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
+                match turn.load_attachments(&folders) {
+                    Err(words) => Reply::Wrong(words),
+                    Ok(()) => done(session.say(turn).await),
+                }
             }
         }
-        Ok(())
     }
 
     async fn simulate(self, session: &mut Session<'_>) -> Reply {

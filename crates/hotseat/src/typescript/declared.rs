@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_document::{Diagnostic, Diagnostics, Kind, Place, Source, json};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, Place, Source};
 use hotseat_script::{Context, Host, Limits, thread};
 use serde_json::Value;
 
@@ -18,22 +18,6 @@ use crate::session::Redactor;
 
 /// How long a file may take to declare its tests.
 const LOADING: Duration = Duration::from_secs(10);
-
-/// What only a conversation that is written can have: a test says these things itself.
-const WRITTEN: &[&str] = &[
-    "input",
-    "turns",
-    "expected",
-    "interactive",
-    "type",
-    "hooks",
-    "on_missing_input",
-    "on_complete",
-    "simulate",
-    "simulator",
-    "scenarios",
-    "suite",
-];
 
 type Decoded = Result<Case, Diagnostics>;
 
@@ -157,16 +141,8 @@ impl Declared {
         let place = place.unwrap_or_else(|| {
             Place::new(&Source::new(file.module.path().to_string(), String::new(), 1), 0..0)
         });
-        if let Some(key) = WRITTEN.iter().find(|key| written.get(key).is_some()) {
-            let message =
-                format!("`{key}` is nothing that can be said of a test: it holds the conversation itself");
-            return Err(Diagnostic::new(message).at(place).into());
-        }
-        let source = Source::new(place.file().to_string(), written.to_string(), place.line());
-        let case = Case::read(&source, json::parse, decoding);
-        let case = case.map_err(|mistakes| at_place(mistakes, &place))?;
         let program = Program { file: file.clone(), kind, place: number, name, source: body };
-        let mut case = case.driven_by(Arc::new(program), place);
+        let mut case = Case::of_program(&written, Arc::new(program), &place, decoding)?;
         case.only = only;
         Ok(match scenario {
             Some(scenario) => case.held_with(scenario, decoding.redactor),
@@ -180,13 +156,4 @@ fn without_secrets(mistake: Diagnostic, redactor: &Redactor) -> Diagnostic {
     let message = redactor.text(&mistake.message).into_owned();
     let help = mistake.help.as_deref().map(|help| redactor.text(help).into_owned());
     Diagnostic { message, help, ..mistake }
-}
-
-/// What is wrong with what was declared, where it was declared.
-fn at_place(mistakes: Diagnostics, place: &Place) -> Diagnostics {
-    let mut all = Diagnostics::new();
-    for mistake in mistakes {
-        all.push(Diagnostic { place: Some(place.clone()), ..mistake });
-    }
-    all
 }

@@ -27,13 +27,15 @@ declare module "hotseat" {
     retries?: number;
     /** Anything else that reports hold of it. */
     metadata?: { [key: string]: Json };
+    /** Which of the agents of the project file is tested, by its name. The innermost one counts. */
+    agent?: string;
     /** On whose behalf the agent is spoken to. */
     user?: string;
     /** The team of the user. */
     team?: string;
     /** What the agent is told with every turn. */
     options?: { [key: string]: Json };
-    /** Who judges, and how. */
+    /** Who judges, and how: what an inner group or the test says comes on top. */
     judge?: string | { [key: string]: Json };
     /** What is asserted of the whole conversation, as in a case file. */
     assert?: Assertion | Assertion[];

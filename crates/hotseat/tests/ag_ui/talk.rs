@@ -125,6 +125,7 @@ fn read(case: &Value) -> Case {
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
     let decoding = Decoding {
         inherited: &inherited,
+        agents: &Default::default(),
         shared: &Default::default(),
         root: std::path::Path::new(""),
         environment: &environment,

@@ -4,9 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Source, yaml};
+use hotseat_document::{Diagnostic, Diagnostics};
 use hotseat_trace::Status;
-use serde_json::json;
 use tokio::sync::watch;
 
 use super::super::agents::{AgentChoice, Program};
@@ -311,11 +310,11 @@ impl Agents {
         project: &Project,
         file: &Path,
     ) -> Result<Option<Arc<Agent>>, Diagnostic> {
-        let program = match &example.agent {
+        let program = match &example.settings.agent {
             None => return Ok(project.agent_of(&project.root.join(file))),
             Some(AgentChoice::Named(name)) => {
-                let found = project.agent(name).map_err(|wrong| wrong.at(example.at.place()))?;
-                return Ok(Some(project.in_place_of(&found)));
+                let tested = project.tested(name).map_err(|wrong| wrong.at(example.at.place()))?;
+                return Ok(Some(tested));
             }
             Some(AgentChoice::InProgram(program)) => program,
         };
@@ -338,42 +337,21 @@ fn same(one: Option<&Arc<Agent>>, other: Option<&Arc<Agent>>) -> bool {
 }
 
 /// An example as a case: what it declares is what a case file would say, and its body drives the session.
-fn case(example: &Arc<Example>, project: &Project, agent: Option<&Agent>) -> Result<Case, Vec<Diagnostic>> {
-    let mut written = json!({"name": example.name});
-    let mut say = |key: &str, value: serde_json::Value| written[key] = value;
-    if !example.tags.is_empty() {
-        say("tags", json!(example.tags));
-    }
-    if let Some(limit) = example.timeout {
-        say("timeout_ms", json!(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)));
-    }
-    if let Some(retries) = example.retries {
-        say("retries", json!(retries));
-    }
-    if let Some(reason) = &example.skip {
-        say("skip", json!(reason));
-    }
+fn case(example: &Arc<Example>, project: &Project, agent: Option<&Agent>) -> Result<Case, Diagnostics> {
+    let mut written = example.settings.written(&example.name);
     let criteria = example.criteria.values().filter_map(|own| Some((own.name.clone(), own.written()?)));
     let criteria: serde_json::Map<String, serde_json::Value> = criteria.collect();
     if !criteria.is_empty() {
-        say("criteria", criteria.into());
-    }
-    if let Some(scenario) = &example.scenario {
-        say("id", json!(format!("{}@{}", example.name, scenario.id())));
+        written["criteria"] = criteria.into();
     }
     let place = example.at.place();
-    let source = Source::new(place.source.name.clone(), written.to_string(), 1);
-    let case = Case::read(&source, yaml::parse, project.decoding(agent));
-    let mut case = case.map_err(|found| -> Vec<Diagnostic> {
-        // What is written there nobody has written; what is meant is the example.
-        found.into_iter().map(|wrong| Diagnostic { place: Some(place.clone()), ..wrong }).collect()
-    })?;
-    case.place = place.clone();
-    case.unwritten.place = place.clone();
+    let body = Arc::new(Held(example.clone()));
+    let case = Case::of_program(&written, body, &place, project.decoding(agent))?;
     let player = example.simulators.iter().rev().find_map(|brief| brief.player());
-    case.simulator =
-        player.map(|who| Brief { reference: Some(who), ..Brief::default() }.simulator(place.clone()));
-    case.scenario = example.scenario.as_ref().map(|scenario| scenario.inner.clone());
-    case.body = Some(Arc::new(Held(example.clone())));
-    Ok(case)
+    let simulator = player.map(|who| Brief { reference: Some(who), ..Brief::default() }.simulator(place));
+    let case = case.with_simulator(simulator);
+    Ok(match &example.scenario {
+        Some(scenario) => case.held_with((*scenario.inner).clone(), project.redactor()),
+        None => case,
+    })
 }

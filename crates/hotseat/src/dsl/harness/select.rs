@@ -32,7 +32,7 @@ pub(super) fn select(examples: Vec<Example>, arguments: &Arguments) -> Result<Se
                 Diagnostic::new(message).at(example.at.place()).also(other.at.place(), "the other one");
             mistakes.push(wrong.help("give one of them another name, or put them into groups"));
         }
-        if arguments.forbid_only && example.focused {
+        if arguments.forbid_only && example.settings.focused {
             let message = format!("`{}` is focused, and --forbid-only is given", example.name);
             let wrong = Diagnostic::new(message).at(example.at.place());
             mistakes.push(wrong.help("take away `fit`, `fdescribe` and `only()` of it and its groups"));
@@ -43,23 +43,23 @@ pub(super) fn select(examples: Vec<Example>, arguments: &Arguments) -> Result<Se
     }
     let of = examples.len();
     let mut examples = examples;
-    let focused = examples.iter().any(|example| example.focused);
+    let focused = examples.iter().any(|example| example.settings.focused);
     if focused {
-        examples.retain(|example| example.focused);
+        examples.retain(|example| example.settings.focused);
     }
     let left_out = focused && examples.len() < of;
     let in_focus = examples.len();
     examples.retain(|example| by_name(arguments, &example.name));
     let by_filter = examples.is_empty() && in_focus > 0;
     examples.retain(|example| {
-        arguments.tags.is_empty() || example.tags.iter().any(|tag| arguments.tags.contains(tag))
+        arguments.tags.is_empty() || example.settings.tags.iter().any(|tag| arguments.tags.contains(tag))
     });
     let left = examples.len();
     if arguments.ignored == Ignored::Only {
-        examples.retain(|example| example.skip.is_some());
+        examples.retain(|example| example.settings.skip.is_some());
     }
     if arguments.ignored != Ignored::Skipped {
-        examples.iter_mut().for_each(|example| example.skip = None);
+        examples.iter_mut().for_each(|example| example.settings.skip = None);
     }
     // That nothing is skipped is as well.
     let by_filter = by_filter || (examples.is_empty() && left > 0);

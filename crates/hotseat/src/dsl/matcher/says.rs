@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hotseat_trace::Scope;
 use serde_json::{Map, Value, json};
 
+use super::super::orders::options_so_far;
 use super::{Argument, Assertion, Form, Matcher, Matches, Not, Wanted};
 use crate::checks::{CallFilter, Native};
 use crate::dsl::handles::{Agent, Conversation};
@@ -343,8 +344,9 @@ impl<F: Fn(&Turn) -> bool + Send + Sync + 'static> AboutTurns for Satisfies<F> {
     fn of_turns(self) -> Assertion {
         let function = self.function;
         Assertion::of(Form::Native(Native::new(self.name, move |scope: Scope<'_>| {
+            let options = options_so_far();
             let turns: Vec<Turn> =
-                scope.turns().iter().map(|turn| Turn::new(Arc::new(turn.clone()))).collect();
+                scope.turns().iter().map(|turn| Turn::new(Arc::new(turn.clone()), &options)).collect();
             let broken = panics::caught(|| turns.iter().find(|turn| !function(turn)))?;
             Ok(match broken {
                 None => (true, format!("it holds of {} turns", turns.len())),

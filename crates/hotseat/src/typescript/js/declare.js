@@ -169,13 +169,20 @@ function criteriaOf(chain) {
   return judged.length === 0 ? {} : { criteria: Object.fromEntries(judged.map(([name, one]) => [name, one.said])) };
 }
 
+/** Who judges and how: what an inner group says comes on top of what is said around it. */
+function judgeOf(said) {
+  const judges = said.map((one) => one.judge).filter((one) => one !== undefined);
+  if (judges.length < 2 || judges.some((one) => typeof one !== "string" && !isMapping(one))) return {};
+  return { judge: Object.assign({}, ...judges.map((one) => (typeof one === "string" ? { use: one } : one))) };
+}
+
 /** What a test is as a case of a case file. */
 function asCase(test) {
   const { options, group: own } = test;
   const chain = own.chain;
   const { skip: _, ...all } = Object.assign({}, ...chain.map((one) => one.options), options);
   const tags = [...chain.map((one) => one.options), options].flatMap((one) => one.tags ?? []);
-  const declared = { ...all, ...criteriaOf(chain) };
+  const declared = { ...all, ...criteriaOf(chain), ...judgeOf([...chain.map((one) => one.options), options]) };
   if (tags.length > 0) declared.tags = [...new Set(tags)];
   return { ...declared, name: fullName(test) };
 }

@@ -1,0 +1,636 @@
+//! The features.
+
+use std::time::Duration;
+
+use hotseat::dsl::prelude::*;
+use serde_json::json;
+
+use super::house::{ENCODED, Front, Seen, Test, Written};
+
+/// Something that tests can say.
+pub struct Feature {
+    pub name: &'static str,
+    /// How it is spelt by each front-end that has it, in their order.
+    pub spellings: [&'static str; 3],
+    pub data: Front,
+    pub typescript: Front,
+    pub rust: Front,
+    /// What the last run comes to where it can be said.
+    pub code: i32,
+    /// Whether it has had its effect.
+    pub effect: fn(&Seen) -> bool,
+}
+
+impl Feature {
+    /// How a front-end spells it.
+    pub fn spelt(&self, front_end: &str) -> &'static str {
+        let [data, typescript, rust] = self.spellings;
+        match front_end {
+            "TypeScript" => typescript,
+            "Rust" => rust,
+            _ => data,
+        }
+    }
+}
+
+type Runs = &'static [&'static [&'static str]];
+
+const ONCE: Runs = &[&[]];
+
+const fn data(text: &'static str, runs: Runs) -> Front {
+    Front::Has(Written { test: Test::Data(text), runs })
+}
+
+const fn script(text: &'static str, runs: Runs) -> Front {
+    Front::Has(Written { test: Test::TypeScript(text), runs })
+}
+
+const fn rust(declare: fn(&mut Group), runs: Runs) -> Front {
+    Front::Has(Written { test: Test::Rust(declare), runs })
+}
+
+const fn no_data(text: &'static str, runs: Runs, words: &'static str) -> Front {
+    Front::Lacks(Written { test: Test::Data(text), runs }, words)
+}
+
+const fn no_script(text: &'static str, runs: Runs, words: &'static str) -> Front {
+    Front::Lacks(Written { test: Test::TypeScript(text), runs }, words)
+}
+
+const fn no_rust(declare: fn(&mut Group), runs: Runs, words: &'static str) -> Front {
+    Front::Lacks(Written { test: Test::Rust(declare), runs }, words)
+}
+
+/// A test that says hello.
+fn hello(g: &mut Group) -> &mut It {
+    g.it("a", async |t| {
+        t.user.says("hello").await;
+    })
+}
+
+pub const FEATURES: &[Feature] = &[
+    Feature {
+        name: "the agent of a group",
+        spellings: ["`suite: { agent }`", "`describe(…, { agent })`", "`g.agent(…)`"],
+        data: data("suite: { agent: two }\n---\nname: a\nturns: [{ user: hello }]\n", ONCE),
+        typescript: script(
+            r#"import { describe, it, user } from "hotseat"; describe("g", { agent: "two" }, () => { it("a", () => { user.says("hello"); }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.describe("g", |g| {
+                    g.agent("two");
+                    hello(g);
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.asked() == (0, 1),
+    },
+    Feature {
+        name: "the agent of a test",
+        spellings: ["`agent`", "`it(…, { agent })`", "`g.it(…).agent(…)`"],
+        data: data("suite: { agent: one }\n---\nname: a\nagent: two\nturns: [{ user: hello }]\n", ONCE),
+        typescript: script(
+            r#"import { describe, it, user } from "hotseat"; describe("g", { agent: "one" }, () => { it("a", { agent: "two" }, () => { user.says("hello"); }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.agent("one");
+                hello(s).agent("two");
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.asked() == (0, 1),
+    },
+    Feature {
+        name: "an agent within the same program",
+        spellings: ["", "", "`replies(…)`, `factory(…)`"],
+        data: no_data("name: a\nagent: { replies: hello }\nturns: [{ user: hello }]\n", ONCE, "`agent` must be text"),
+        typescript: no_script(
+            r#"import { it, user } from "hotseat"; it("a", { agent: () => "hello" }, () => { user.says("hello"); });"#,
+            ONCE,
+            "agent",
+        ),
+        rust: rust(
+            |s| {
+                s.agent(replies(async |_| "hello yourself"));
+                s.it("a", async |t| {
+                    assert_eq!(t.user.says("hello").await.text(), "hello yourself");
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.asked() == (0, 0),
+    },
+    Feature {
+        name: "judge and votes of a group",
+        spellings: ["`suite: { judge }`", "`describe(…, { judge })`", "`g.judge(…)`"],
+        data: data(
+            "suite: { judge: { use: connectors:strict, votes: 3 } }\n---\nname: a\nturns: [{ user: hello, assert: [{ type: satisfy, criteria: It is kind }] }]\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { agent, describe, expect, it, user } from "hotseat"; describe("g", { judge: { use: "connectors:strict", votes: 3 } }, () => { it("a", () => { user.says("hello"); expect(agent).toSatisfy("It is kind"); }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.describe("g", |g| {
+                    g.judge(Judge::by("connectors:strict").votes(3));
+                    g.it("a", async |t| {
+                        t.user.says("hello").await;
+                        expect!(t.agent, satisfy("It is kind"));
+                    });
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.judged == ["strict"; 3],
+    },
+    Feature {
+        name: "judge and votes of a test, on top of those",
+        spellings: ["`judge`", "`it(…, { judge })`", "`g.it(…).judge(…)`"],
+        data: data(
+            "suite: { judge: connectors:strict }\n---\nname: a\njudge: { votes: 5 }\nturns: [{ user: hello, assert: [{ type: satisfy, criteria: It is kind }] }]\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { agent, describe, expect, it, user } from "hotseat"; describe("g", { judge: "connectors:strict" }, () => { it("a", { judge: { votes: 5 } }, () => { user.says("hello"); expect(agent).toSatisfy("It is kind"); }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.judge("connectors:strict");
+                s.it("a", async |t| {
+                    t.user.says("hello").await;
+                    expect!(t.agent, satisfy("It is kind"));
+                })
+                .judge(Judge::default().votes(5));
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.judged == ["strict"; 5],
+    },
+    Feature {
+        name: "user and team",
+        spellings: ["`user`, `team`", "`{ user, team }`", "`.user(…)`, `.team(…)`"],
+        data: data("name: a\nagent: two\nuser: mary\nteam: nurses\nturns: [{ user: hello }]\n", ONCE),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { agent: "two", user: "mary", team: "nurses" }, () => { user.says("hello"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.team("nurses");
+                hello(s).agent("two").user("mary");
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.two.len() == 1 && seen.two[0]["user"] == "mary" && seen.two[0]["team"] == "nurses",
+    },
+    Feature {
+        name: "metadata of a test",
+        spellings: ["`metadata`", "`{ metadata }`", "`.metadata(…)`"],
+        data: data("name: a\nagent: two\nmetadata: { ticket: T-7 }\nturns: [{ user: hello }]\n", ONCE),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { agent: "two", metadata: { ticket: "T-7" } }, () => { user.says("hello"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                hello(s).agent("two").metadata(json!({"ticket": "T-7"}));
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| {
+            seen.two.len() == 1
+                && seen.two[0]["ctx"]["metadata"]["ticket"] == "T-7"
+                && seen.results()[0]["metadata"]["ticket"] == "T-7"
+        },
+    },
+    Feature {
+        name: "options of a test and of a turn",
+        spellings: ["`options`", "`{ options }`", "`.options(…)`, `says(…).with_options(…)`"],
+        data: data(
+            "name: a\nagent: two\noptions: { tone: kind, size: 1 }\nturns: [{ user: hello, options: { size: 2 } }]\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { agent: "two", options: { tone: "kind", size: 1 } }, () => { user.says("hello", { options: { size: 2 } }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("hello").with_options(json!({"size": 2})).await;
+                })
+                .agent("two")
+                .options(json!({"tone": "kind", "size": 1}));
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.two.len() == 1 && seen.two[0]["options"] == json!({"tone": "kind", "size": 2}),
+    },
+    Feature {
+        name: "attachments",
+        spellings: ["`attachments`", "`says(…, { attachments })`", "`says(…).attach(…)`"],
+        data: data(
+            "name: a\nturns: [{ user: hello, attachments: [{ type: image, source: 'file://receipt.png' }] }]\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", () => { user.says("hello", { attachments: [{ type: "image", source: "file://receipt.png" }] }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("hello").attach(Attachment::image("receipt.png")).await;
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains(ENCODED),
+    },
+    Feature {
+        name: "errors that are expected",
+        spellings: ["`expect_error`", "`says(…, { expectError })`", "`says(…).expect_error(…)`"],
+        data: data(
+            "name: a\nturns: [{ user: fail, expect_error: { message: paper, code: E7 } }, { user: hello }]\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", () => { user.says("fail", { expectError: { message: /paper/, code: "E7" } }); user.says("hello"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("fail").expect_error("paper").expect_error_code("E7").await;
+                    t.user.says("hello").await;
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 2,
+    },
+    Feature {
+        name: "an error that is expected and does not come fails",
+        spellings: ["`expect_error`", "`says(…, { expectError })`", "`says(…).expect_error(…)`"],
+        data: data("name: a\nturns: [{ user: hello, expect_error: paper }]\n", ONCE),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", () => { user.says("hello", { expectError: /paper/ }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("hello").expect_error("paper").await;
+                });
+            },
+            ONCE,
+        ),
+        code: 1,
+        effect: |seen| seen.results()[0]["status"] == "failed",
+    },
+    Feature {
+        name: "answers to an agent that pauses",
+        spellings: ["`resume`", "`says(…, { resume })`", "`says(…).resume(…)`"],
+        data: data("name: a\nturns: [{ user: pay, resume: [{ message: Pay, payload: { ok: true } }] }]\n", ONCE),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", () => { user.says("pay", { resume: [{ message: "Pay", payload: { ok: true } }] }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    let answer = json!({"message": "Pay", "payload": {"ok": true}});
+                    let said = t.user.says("pay").resume(answer).await;
+                    expect!(said.text(), contains("paid"));
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 2 && seen.one[1]["resume"][0]["payload"] == json!({"ok": true}),
+    },
+    Feature {
+        name: "what was said before",
+        spellings: ["`messages`", "`{ messages }`", "`.case_key(\"messages\", …)`"],
+        data: data("name: a\nmessages: [{ role: assistant, content: Welcome }]\nturns: [{ user: hello }]\n", ONCE),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { messages: [{ role: "assistant", content: "Welcome" }] }, () => { user.says("hello"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                hello(s).case_key("messages", json!([{"role": "assistant", "content": "Welcome"}]));
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1 && seen.one[0]["messages"][0]["content"] == "Welcome",
+    },
+    Feature {
+        name: "tools of the client, state, context",
+        spellings: ["`tools`, `state`, …", "`{ tools, state, … }`", "`.case_key(\"tools\", …)`"],
+        data: data("name: a\ntools: [{ name: confirm }]\nstate: { step: 3 }\nturns: [{ user: hello }]\n", ONCE),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { tools: [{ name: "confirm" }], state: { step: 3 } }, () => { user.says("hello"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.case_key("tools", json!([{"name": "confirm"}]));
+                hello(s).case_key("state", json!({"step": 3}));
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| {
+            seen.one.len() == 1 && seen.one[0]["tools"][0]["name"] == "confirm" && seen.one[0]["state"]["step"] == 3
+        },
+    },
+    Feature {
+        name: "hooks of the project file",
+        spellings: ["`before`, `after`", "`{ before, after }`", "`.case_key(\"before\", …)`"],
+        data: data("name: a\nbefore: prepare\nturns: [{ user: hello }]\n", ONCE),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { before: "prepare" }, () => { user.says("hello"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                hello(s).case_key("before", "prepare");
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1,
+    },
+    Feature {
+        name: "tags, retries, time limits",
+        spellings: ["`tags`, `retries`, `timeout`", "`{ tags, retries, timeout }`", "`.tag(…)`, `.retries(…)`, `.timeout(…)`"],
+        data: data(
+            "name: a\ntags: [slow]\nretries: 1\ntimeout: 1m\nturns: [{ user: hello, assert: [{ type: contains, value: nothing }] }]\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { agent, expect, it, user } from "hotseat"; it("a", { tags: ["slow"], retries: 1, timeout: "1m" }, () => { user.says("hello"); expect(agent).toContain("nothing"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("hello").await;
+                    expect!(t.agent, matches("nothing"));
+                })
+                .tag("slow")
+                .retries(1)
+                .timeout(Duration::from_secs(60));
+            },
+            ONCE,
+        ),
+        code: 1,
+        effect: |seen| seen.one.len() == 2 && seen.results()[0]["tags"] == json!(["slow"]),
+    },
+    Feature {
+        name: "a reliability that is declared",
+        spellings: ["`reliability`", "`{ reliability }`", "`.case_key(\"reliability\", …)`"],
+        data: data(
+            "name: a\nreliability: { rate: 0.5, confidence: 0.6, max_runs: 5 }\nturns: [{ user: hello }]\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { reliability: { rate: 0.5, confidence: 0.6, maxRuns: 5 } }, () => { user.says("hello"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                hello(s).case_key("reliability", json!({"rate": 0.5, "confidence": 0.6, "max_runs": 5}));
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() > 1,
+    },
+    Feature {
+        name: "scenarios",
+        spellings: ["`scenarios`", "`scenarioSet(…)`", "`g.scenario_set(…)`"],
+        data: data("id: a\nname: a\nscenarios: rooms.json\nturns: [{ user: \"${scenario.goal}\" }]\n", ONCE),
+        typescript: script(
+            r#"import { it, scenarioSet, user } from "hotseat"; scenarioSet("rooms", "rooms.json", (scenario) => { it(scenario.name, () => { user.says(scenario.goal); }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.scenario_set("rooms", load("rooms.json"), |g, scenario| {
+                    g.it(scenario.str("name"), async move |t| {
+                        t.user.says(scenario.str("goal")).await;
+                    });
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 2 && seen.results().len() == 2,
+    },
+    Feature {
+        name: "simulated users",
+        spellings: ["`simulate`, `simulator`", "`user.simulate(…)`", "`user.simulate(…)`"],
+        data: data(
+            "name: a\nsimulate: { use: connectors:planner, goal: Plan a day, max_turns: 2 }\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", () => { user.simulate({ use: "connectors:planner", goal: "Plan a day", maxTurns: 2 }); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.simulator().played_by("connectors:planner");
+                s.it("a", async |t| {
+                    t.user.simulate(|s| { s.goal("Plan a day").max_turns(2); }).await;
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| !seen.one.is_empty() && seen.results()[0]["status"] == "passed",
+    },
+    Feature {
+        name: "topics, declared in the graph itself",
+        spellings: ["`graph: { NAME: { … } }`", "`expectConversationTo({ NAME: { … } })`", "`Graph::topic_of(…)`"],
+        data: data(
+            "name: a\nclassify_topics: triggers\ngraph: { start: { characteristic: It begins, next: looking }, looking: { characteristic: Rooms, triggers: [{ on_tool_call: look_up }] } }\nturns: [{ user: hello }, { user: look, assert: [{ type: topic, is: looking }] }]\n",
+            ONCE,
+        ),
+        typescript: script(
+            r#"import { agent, expect, expectConversationTo, it, user } from "hotseat"; it("a", { classifyTopics: "triggers" }, () => { expectConversationTo({ start: { characteristic: "It begins", next: "looking" }, looking: { characteristic: "Rooms", triggers: [{ onToolCall: "look_up" }] } }); user.says("hello"); user.says("look"); expect(agent).toBeInTopic("looking"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.case_key("classify_topics", "triggers");
+                s.it("a", async |t| {
+                    let mut graph = Graph::new();
+                    graph.topic_of("start", |topic| drop(topic.characteristic("It begins"))).next("looking");
+                    graph.topic_of("looking", |topic| {
+                        topic.characteristic("Rooms").trigger(on_tool_call("look_up"));
+                    });
+                    t.expect_conversation_to(graph);
+                    t.user.says("hello").await;
+                    t.user.says("look").await;
+                    expect!(t.agent, in_topic("looking"));
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 2,
+    },
+    Feature {
+        name: "what the user was told beside words, in conditions that are code",
+        spellings: ["", "`userMessage.metadata`", "`user_message().metadata`"],
+        data: no_data(
+            "name: a\nturns: [{ user: hello, assert: [{ type: satisfy, criteria: { match: { type: metadata } } }] }]\n",
+            ONCE,
+            "metadata",
+        ),
+        typescript: script(
+            r#"import { conversation, expect, it, user } from "hotseat"; it("a", { agent: "two" }, () => { user.says("hello", { options: { size: 2 } }); expect(conversation.turns[0].userMessage.metadata.size).toBe(2); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                s.criterion("small", "It is small").matches(|conversation| {
+                    conversation.last_turn().unwrap().user_message().metadata["size"] == 2
+                });
+                s.it("a", async |t| {
+                    t.user.says("hello").with_options(json!({"size": 2})).await;
+                    expect!(t.conversation.turns()[0].user_message().metadata, eq(json!({"size": 2})));
+                    expect!(t.agent, satisfy("small"));
+                })
+                .agent("two");
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.two.len() == 1,
+    },
+    Feature {
+        name: "values that each test makes anew",
+        spellings: ["", "", "`g.fixture(…)`"],
+        data: no_data("name: a\nfixture: shop\nturns: [{ user: hello }]\n", ONCE, "unknown key `fixture`"),
+        typescript: no_script(
+            r#"import { fixture, it, user } from "hotseat"; const shop = fixture(() => 7); it("a", () => { user.says("hello"); });"#,
+            ONCE,
+            "fixture",
+        ),
+        rust: rust(
+            |s| {
+                let shop = s.fixture(async |_| 7);
+                s.it("a", async move |t| {
+                    let shop = t.get(shop).await;
+                    t.user.says(format!("shop {shop}")).await;
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains("shop 7"),
+    },
+    Feature {
+        name: "only these tests, while they are worked on",
+        spellings: ["", "`it.only`, `describe.only`", "`fit`, `fdescribe`, `.only()`"],
+        data: no_data("name: a\nonly: true\nturns: [{ user: hello }]\n", ONCE, "unknown key `only`"),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", () => { user.says("hello"); }); it.only("b", () => { user.says("hello"); });"#,
+            ONCE,
+        ),
+        rust: rust(
+            |s| {
+                hello(s);
+                s.fit("b", async |t| {
+                    t.user.says("hello").await;
+                });
+            },
+            ONCE,
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1,
+    },
+    Feature {
+        name: "a conversation that is written down",
+        spellings: ["`turns`, `input`", "", ""],
+        data: data("name: a\nturns: [{ user: hello }]\n", ONCE),
+        typescript: no_script(
+            r#"import { it } from "hotseat"; it("a", { turns: [{ user: "hello" }] }, () => {});"#,
+            ONCE,
+            "`turns` is nothing that can be said of a test",
+        ),
+        rust: no_rust(
+            |s| {
+                s.it("a", async |_| {}).case_key("turns", json!([{"user": "hello"}]));
+            },
+            ONCE,
+            "`turns` is nothing that can be said of a test",
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1,
+    },
+    Feature {
+        name: "commands that give a test variables",
+        spellings: ["`hooks`", "", ""],
+        data: data("name: a\nhooks: [{ cmd: [echo, '{\"room\": \"Blue\"}'] }]\nturns: [{ user: \"${room}\" }]\n", ONCE),
+        typescript: no_script(
+            r#"import { it, user } from "hotseat"; it("a", { hooks: [{ cmd: ["echo", "{}"] }] }, () => { user.says("hello"); });"#,
+            ONCE,
+            "`hooks` is nothing that can be said of a test",
+        ),
+        rust: no_rust(
+            |s| {
+                hello(s).case_key("hooks", json!([{"cmd": ["echo", "{}"]}]));
+            },
+            ONCE,
+            "`hooks` is nothing that can be said of a test",
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains("Blue"),
+    },
+    Feature {
+        name: "a person who answers",
+        spellings: ["`interactive`", "", ""],
+        data: data(
+            "name: a\ninteractive: { enabled: true }\nturns: [{ user: hello }]\n",
+            &[&["--skip-interactive"]],
+        ),
+        typescript: no_script(
+            r#"import { it, user } from "hotseat"; it("a", { interactive: { enabled: true } }, () => { user.says("hello"); });"#,
+            ONCE,
+            "`interactive` is nothing that can be said of a test",
+        ),
+        rust: no_rust(
+            |s| {
+                hello(s).case_key("interactive", json!({"enabled": true}));
+            },
+            ONCE,
+            "`interactive` is nothing that can be said of a test",
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1,
+    },
+];
