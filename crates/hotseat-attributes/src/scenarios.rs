@@ -62,7 +62,9 @@ fn name(scenario: &Node) -> String {
         }
     }
     let name = name.trim_end_matches('_');
-    match name.starts_with(|first: char| first.is_ascii_alphabetic()) && syn::parse_str::<syn::Ident>(name).is_ok() {
+    match name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && syn::parse_str::<syn::Ident>(name).is_ok()
+    {
         true => name.to_string(),
         false => format!("scenario_{name}").trim_end_matches('_').to_string(),
     }
@@ -78,7 +80,8 @@ mod tests {
 
     #[test]
     fn tests_are_named_after_ids_and_else_after_names() {
-        let text = r#"[{"id": "Blue Room!", "name": "x"}, {"name": "Für 10 Leute"}, {"id": "7"}, {"id": "fn"}, {}]"#;
+        let text =
+            r#"[{"id": "Blue Room!", "name": "x"}, {"name": "Für 10 Leute"}, {"id": "7"}, {"id": "fn"}, {}]"#;
         assert_eq!(named(text), ["blue_room", "f_r_10_leute", "scenario_7", "scenario_fn", "scenario"]);
     }
 

@@ -79,6 +79,7 @@ fn declare(group: &Group) -> TokenStream {
         #[cfg(test)]
         pub(super) fn __declare(g: &mut ::hotseat::dsl::Group, chosen: &str) {
             #(#setups(g);)*
+            let _ = chosen;
             #(#examples)*
             #(#groups)*
         }
@@ -104,9 +105,7 @@ fn it(example: &Example) -> TokenStream {
         }
         Some(Scenarios { file, tests }) => {
             let of = tests.len();
-            let it = more(
-                quote_spanned!(place=> g.it(::hotseat::dsl::plain::name(#name, &scenario), #body)),
-            );
+            let it = more(quote_spanned!(place=> g.it(::hotseat::dsl::plain::name(#name, &scenario), #body)));
             quote_spanned! {place=>
                 g.scenario_set(#file, ::hotseat::dsl::plain::one_scenario(#file, number, #of), |g, scenario| {
                     #it

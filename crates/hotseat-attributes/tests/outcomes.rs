@@ -52,6 +52,64 @@ mod parrot {
         let _ = scenario.id();
     }
 
+    fn tagged(it: &mut It) {
+        it.tag("slow").retries(1);
+    }
+
+    #[it("is said more of", with = tagged)]
+    async fn tagged_one(t: Test) {
+        expect!(t.tags(), eq(["slow"]));
+        t.user.says("hello").await;
+    }
+
+    #[context("with fixtures")]
+    mod fixtures {
+        use super::*;
+        use std::rc::Rc;
+
+        struct Shop {
+            name: String,
+        }
+
+        #[setup]
+        fn shops(g: &mut Group) {
+            g.fixture(async |t| Shop { name: format!("outer shop of {}", t.name()) });
+            g.fixture(async |_| "one".to_string());
+            g.fixture(async |_| "two".to_string());
+        }
+
+        #[it("gets what its groups have made")]
+        async fn given(shop: Rc<Shop>, t: Test, again: Rc<Shop>) {
+            assert!(Rc::ptr_eq(&shop, &again));
+            expect!(shop.name, eq("outer shop of Parrot::with fixtures::gets what its groups have made"));
+            t.user.says("hello").await;
+        }
+
+        #[it("cannot tell two of one type apart")]
+        #[ignore = "fails"]
+        async fn several(_text: Rc<String>) {}
+
+        #[it("misses one")]
+        #[ignore = "fails"]
+        async fn missing(_number: Rc<u8>) {}
+
+        #[context("of an inner group")]
+        mod inner {
+            use super::*;
+
+            #[setup]
+            fn shops(g: &mut Group) {
+                g.fixture(async |_| Shop { name: "inner shop".to_string() });
+            }
+
+            #[it("gets the innermost")]
+            async fn innermost(shop: Rc<Shop>, user: User) {
+                expect!(shop.name, eq("inner shop"));
+                user.says("hello").await;
+            }
+        }
+    }
+
     #[context("that is spoken to again")]
     mod again {
         use super::*;
@@ -121,12 +179,36 @@ fn errors_and_missing_scenarios_fail_their_tests_with_their_words() {
 }
 
 #[test]
-fn each_scenario_is_a_case_and_one_that_fails_fails_the_test() {
-    let output = started("parrot::again::leaves");
-    let shown = shown(&output);
-    assert!(!output.status.success(), "{shown}");
+fn each_scenario_is_a_test_of_its_own_named_after_its_id() {
+    let (rooms, flowers) =
+        (started("parrot::again::leaves::rooms"), started("parrot::again::leaves::flowers"));
+    assert!(rooms.status.success() && shown(&rooms).contains("1 passed"), "{}", shown(&rooms));
+    let shown = shown(&flowers);
+    assert!(!flowers.status.success() && shown.contains("0 passed; 1 failed"), "{shown}");
     assert!(shown.contains("that is spoken to again::leaves flowers"), "{shown}");
-    assert!(shown.contains("Passed:    1") && shown.contains("Failed:    1"), "{shown}");
+}
+
+#[test]
+fn all_tests_of_scenarios_are_listed() {
+    let output = Command::new(std::env::current_exe().unwrap()).args(["--list"]).output().unwrap();
+    let shown = shown(&output);
+    for name in
+        ["again::stays::rooms", "again::stays::flowers", "again::leaves::rooms", "again::leaves::flowers"]
+    {
+        assert!(shown.contains(&format!("parrot::{name}: test")), "{name}: {shown}");
+    }
+}
+
+#[test]
+fn fixtures_that_cannot_be_told_apart_or_are_not_there_fail_their_tests() {
+    for (test, words) in [
+        ("parrot::fixtures::several", "several fixtures of type `alloc::string::String`"),
+        ("parrot::fixtures::missing", "no group around this example has a fixture of type `u8`"),
+    ] {
+        let output = started(test);
+        let shown = shown(&output);
+        assert!(!output.status.success() && shown.contains(words), "{shown}");
+    }
 }
 
 #[test]

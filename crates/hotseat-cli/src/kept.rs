@@ -48,6 +48,5 @@ pub fn refuse(error: &StoreError, world: &World) -> Exit {
 
 /// How much is kept: what the project file does not say is as usual.
 pub fn limits(storing: &Storing) -> Limits {
-    let usual = Limits::default();
-    Limits { keep: storing.keep.or(usual.keep), max_size: storing.max_size.or(usual.max_size) }
+    Limits::or_usual(storing.keep, storing.max_size)
 }

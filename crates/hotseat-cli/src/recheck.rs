@@ -9,7 +9,7 @@ use hotseat::store::{Origin, RunHead, State, Store};
 use crate::args::{RecheckArgs, TestArgs};
 use crate::exit::Exit;
 use crate::kept::{self, refuse};
-use crate::resume::begun_with;
+use crate::resume::{begun_with, of_a_program};
 use crate::test::{self, Rechecked, Task};
 use crate::world::World;
 
@@ -56,6 +56,9 @@ fn held(store: &Store, named: RunHead) -> RunHead {
 /// The arguments with which the run was begun, but for what contacts somebody or writes something.
 fn arguments(args: &RecheckArgs, head: &RunHead, world: &World) -> Result<TestArgs, Diagnostic> {
     let (id, folder) = (head.short(), &head.about.folder);
+    if let Some(program) = &head.about.program {
+        return Err(of_a_program(id, program));
+    }
     if head.state == State::Running {
         return Err(Diagnostic::new(format!("run {id} goes on in another process")));
     }

@@ -78,8 +78,18 @@ fn arguments(head: &RunHead, world: &World) -> Result<Vec<String>, Diagnostic> {
     filled_in.collect()
 }
 
+/// The mistake of asking for the tests of a program, which only that can run.
+pub fn of_a_program(id: &str, program: &str) -> Diagnostic {
+    let message = format!("run {id} was made by {program}, which is a program: only that can run its tests");
+    Diagnostic::new(message)
+        .help("`cargo test` runs them again, and `-- --last-failed` those of them that failed")
+}
+
 fn can_go_on(head: &RunHead) -> Result<(), Diagnostic> {
     let id = head.short();
+    if let Some(program) = &head.about.program {
+        return Err(of_a_program(id, program));
+    }
     let why = match (&head.about.origin, head.state) {
         (Origin::Rechecked { .. }, _) => {
             format!("run {id} decided conversations of another run and held none")

@@ -24,7 +24,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["checks", "recording", "run", "session"]),
     (
         "dsl",
-        &["adapters", "cases", "checks", "config", "evaluate", "expect", "graph", "report", "run", "session"],
+        &[
+            "adapters", "cases", "checks", "config", "evaluate", "expect", "graph", "report", "run",
+            "session", "store",
+        ],
     ),
     ("store", &["cases", "recording", "run", "session"]),
     ("view", &["report", "store"]),

@@ -54,10 +54,7 @@ pub fn last_failed(
     world: &World,
 ) -> Result<BTreeSet<(String, String)>, Exit> {
     let found = Store::open(&store_of(&project.root)).and_then(|store| {
-        let head = match resumed {
-            Some(resumed) => store.before(&resumed.head)?,
-            None => store.find("last")?,
-        };
+        let head = store.last_of(None, resumed.map(|resumed| &resumed.head))?;
         let failed = store.failed(&head)?;
         Ok((head, failed))
     });
@@ -96,6 +93,7 @@ pub fn about(
         shard: args.shard,
         of_all: plan.of_all,
         only_failed: args.last_failed,
+        program: None,
     }
 }
 

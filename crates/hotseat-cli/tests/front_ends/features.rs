@@ -110,9 +110,13 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "an agent within the same program",
         spellings: ["", "", "`replies(…)`, `factory(…)`"],
-        data: no_data("name: a\nagent: { replies: hello }\nturns: [{ user: hello }]\n", ONCE, "`agent` must be text"),
+        data: no_data(
+            "name: a\nagent: { replies: hello }\nturns: [{ user: hello }]\n",
+            ONCE,
+            "`agent` must be text",
+        ),
         typescript: no_script(
-            r#"import { it, user } from "hotseat"; it("a", { agent: () => "hello" }, () => { user.says("hello"); });"#,
+            r#"import { it, user } from "hotseat"; it("a", { agent: { replies: "hello" } }, () => { user.says("hello"); });"#,
             ONCE,
             "agent",
         ),
@@ -195,7 +199,9 @@ pub const FEATURES: &[Feature] = &[
             ONCE,
         ),
         code: 0,
-        effect: |seen| seen.two.len() == 1 && seen.two[0]["user"] == "mary" && seen.two[0]["team"] == "nurses",
+        effect: |seen| {
+            seen.two.len() == 1 && seen.two[0]["user"] == "mary" && seen.two[0]["team"] == "nurses"
+        },
     },
     Feature {
         name: "metadata of a test",
@@ -309,7 +315,10 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "answers to an agent that pauses",
         spellings: ["`resume`", "`says(…, { resume })`", "`says(…).resume(…)`"],
-        data: data("name: a\nturns: [{ user: pay, resume: [{ message: Pay, payload: { ok: true } }] }]\n", ONCE),
+        data: data(
+            "name: a\nturns: [{ user: pay, resume: [{ message: Pay, payload: { ok: true } }] }]\n",
+            ONCE,
+        ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", () => { user.says("pay", { resume: [{ message: "Pay", payload: { ok: true } }] }); });"#,
             ONCE,
@@ -330,7 +339,10 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "what was said before",
         spellings: ["`messages`", "`{ messages }`", "`.case_key(\"messages\", …)`"],
-        data: data("name: a\nmessages: [{ role: assistant, content: Welcome }]\nturns: [{ user: hello }]\n", ONCE),
+        data: data(
+            "name: a\nmessages: [{ role: assistant, content: Welcome }]\nturns: [{ user: hello }]\n",
+            ONCE,
+        ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { messages: [{ role: "assistant", content: "Welcome" }] }, () => { user.says("hello"); });"#,
             ONCE,
@@ -347,7 +359,10 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "tools of the client, state, context",
         spellings: ["`tools`, `state`, …", "`{ tools, state, … }`", "`.case_key(\"tools\", …)`"],
-        data: data("name: a\ntools: [{ name: confirm }]\nstate: { step: 3 }\nturns: [{ user: hello }]\n", ONCE),
+        data: data(
+            "name: a\ntools: [{ name: confirm }]\nstate: { step: 3 }\nturns: [{ user: hello }]\n",
+            ONCE,
+        ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { tools: [{ name: "confirm" }], state: { step: 3 } }, () => { user.says("hello"); });"#,
             ONCE,
@@ -361,7 +376,9 @@ pub const FEATURES: &[Feature] = &[
         ),
         code: 0,
         effect: |seen| {
-            seen.one.len() == 1 && seen.one[0]["tools"][0]["name"] == "confirm" && seen.one[0]["state"]["step"] == 3
+            seen.one.len() == 1
+                && seen.one[0]["tools"][0]["name"] == "confirm"
+                && seen.one[0]["state"]["step"] == 3
         },
     },
     Feature {
@@ -383,7 +400,11 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         name: "tags, retries, time limits",
-        spellings: ["`tags`, `retries`, `timeout`", "`{ tags, retries, timeout }`", "`.tag(…)`, `.retries(…)`, `.timeout(…)`"],
+        spellings: [
+            "`tags`, `retries`, `timeout`",
+            "`{ tags, retries, timeout }`",
+            "`.tag(…)`, `.retries(…)`, `.timeout(…)`",
+        ],
         data: data(
             "name: a\ntags: [slow]\nretries: 1\ntimeout: 1m\nturns: [{ user: hello, assert: [{ type: contains, value: nothing }] }]\n",
             ONCE,
@@ -451,10 +472,7 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "simulated users",
         spellings: ["`simulate`, `simulator`", "`user.simulate(…)`", "`user.simulate(…)`"],
-        data: data(
-            "name: a\nsimulate: { use: connectors:planner, goal: Plan a day, max_turns: 2 }\n",
-            ONCE,
-        ),
+        data: data("name: a\nsimulate: { use: connectors:planner, goal: Plan a day, max_turns: 2 }\n", ONCE),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", () => { user.simulate({ use: "connectors:planner", goal: "Plan a day", maxTurns: 2 }); });"#,
             ONCE,
@@ -463,7 +481,11 @@ pub const FEATURES: &[Feature] = &[
             |s| {
                 s.simulator().played_by("connectors:planner");
                 s.it("a", async |t| {
-                    t.user.simulate(|s| { s.goal("Plan a day").max_turns(2); }).await;
+                    t.user
+                        .simulate(|s| {
+                            s.goal("Plan a day").max_turns(2);
+                        })
+                        .await;
                 });
             },
             ONCE,
@@ -473,7 +495,11 @@ pub const FEATURES: &[Feature] = &[
     },
     Feature {
         name: "topics, declared in the graph itself",
-        spellings: ["`graph: { NAME: { … } }`", "`expectConversationTo({ NAME: { … } })`", "`Graph::topic_of(…)`"],
+        spellings: [
+            "`graph: { NAME: { … } }`",
+            "`expectConversationTo({ NAME: { … } })`",
+            "`Graph::topic_of(…)`",
+        ],
         data: data(
             "name: a\nclassify_topics: triggers\ngraph: { start: { characteristic: It begins, next: looking }, looking: { characteristic: Rooms, triggers: [{ on_tool_call: look_up }] } }\nturns: [{ user: hello }, { user: look, assert: [{ type: topic, is: looking }] }]\n",
             ONCE,
@@ -595,7 +621,10 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "commands that give a test variables",
         spellings: ["`hooks`", "", ""],
-        data: data("name: a\nhooks: [{ cmd: [echo, '{\"room\": \"Blue\"}'] }]\nturns: [{ user: \"${room}\" }]\n", ONCE),
+        data: data(
+            "name: a\nhooks: [{ cmd: [echo, '{\"room\": \"Blue\"}'] }]\nturns: [{ user: \"${room}\" }]\n",
+            ONCE,
+        ),
         typescript: no_script(
             r#"import { it, user } from "hotseat"; it("a", { hooks: [{ cmd: ["echo", "{}"] }] }, () => { user.says("hello"); });"#,
             ONCE,
@@ -629,6 +658,71 @@ pub const FEATURES: &[Feature] = &[
             },
             ONCE,
             "`interactive` is nothing that can be said of a test",
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1,
+    },
+    Feature {
+        name: "runs that are kept, and `--last-failed`",
+        spellings: ["yes", "yes", "yes"],
+        data: data(
+            "name: a\nturns: [{ user: hello, assert: [{ type: contains, value: nothing }] }]\n---\nname: b\nturns: [{ user: hello }]\n",
+            &[&[], &["--last-failed"]],
+        ),
+        typescript: script(
+            r#"import { agent, expect, it, user } from "hotseat"; it("a", () => { user.says("hello"); expect(agent).toContain("nothing"); }); it("b", () => { user.says("hello"); });"#,
+            &[&[], &["--last-failed"]],
+        ),
+        rust: rust(
+            |s| {
+                s.it("a", async |t| {
+                    t.user.says("hello").await;
+                    expect!(t.agent, matches("nothing"));
+                });
+                s.it("b", async |t| {
+                    t.user.says("hello").await;
+                });
+            },
+            &[&[], &["--last-failed"]],
+        ),
+        code: 1,
+        effect: |seen| {
+            let names = seen.results().iter().map(|result| &result["name"]).collect::<Vec<_>>();
+            seen.one.len() == 3 && names == ["a"] && seen.runs.matches("1 failed").count() == 2
+        },
+    },
+    Feature {
+        name: "runs that are decided again, `hotseat recheck`",
+        spellings: ["yes", "yes", ""],
+        data: data("name: a\nturns: [{ user: hello }]\n", &[&[], &["recheck", "last"]]),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", () => { user.says("hello"); });"#,
+            &[&[], &["recheck", "last"]],
+        ),
+        rust: no_rust(
+            |s| {
+                hello(s);
+            },
+            &[&[], &["recheck", "last"]],
+            "tests/a.rs, which is a program: only that can run its tests",
+        ),
+        code: 0,
+        effect: |seen| seen.one.len() == 1,
+    },
+    Feature {
+        name: "parts of a run on several machines, `--shard`",
+        spellings: ["yes", "yes", ""],
+        data: data("name: a\nturns: [{ user: hello }]\n", &[&["--shard", "1/1"]]),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", () => { user.says("hello"); });"#,
+            &[&["--shard", "1/1"]],
+        ),
+        rust: no_rust(
+            |s| {
+                hello(s);
+            },
+            &[&["--shard", "1/1"]],
+            "unknown argument `--shard`",
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1,

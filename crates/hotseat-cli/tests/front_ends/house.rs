@@ -178,7 +178,10 @@ fn one(request: &Request) -> Reply {
         _ if !request.resume().is_empty() => run.text("It is paid.").finished(),
         "fail" => run.error("out of paper", Some("E7")),
         "pay" => run.interrupted(vec![json!({"id": "i1", "reason": "tool_call", "message": "Pay it?"})]),
-        "look" => run.tool("c1", "look_up", &json!({"room": "Blue Room"}), Some(json!({"free": true}))).text("It is free.").finished(),
+        "look" => run
+            .tool("c1", "look_up", &json!({"room": "Blue Room"}), Some(json!({"free": true})))
+            .text("It is free.")
+            .finished(),
         said => run.text(&format!("one heard {said}")).finished(),
     };
     run.into()

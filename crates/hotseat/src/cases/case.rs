@@ -338,7 +338,8 @@ impl Case {
         let case = decode(&document, &node, variables)?;
         if let Some(agent) = case.agent.as_ref().filter(|agent| agent.is_open()) {
             let message = "`agent` cannot be named by a variable of a hook";
-            let help = "which agent is tested is known before anything runs: write its name, or `${ENV.NAME}`";
+            let help =
+                "which agent is tested is known before anything runs: write its name, or `${ENV.NAME}`";
             return Err(Diagnostic::new(message).at(agent.place.clone()).help(help).into());
         }
         // A hook can use what the ones before it have given; the first can use nothing.

@@ -509,9 +509,7 @@ impl Project {
     ) -> Result<Option<Arc<Agent>>, Diagnostic> {
         match &case.agent {
             None => Ok(of_suite.cloned()),
-            Some(named) => {
-                self.tested(&named.name).map(Some).map_err(|wrong| wrong.at(named.place.clone()))
-            }
+            Some(named) => self.tested(&named.name).map(Some).map_err(|wrong| wrong.at(named.place.clone())),
         }
     }
 

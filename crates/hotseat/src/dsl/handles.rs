@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::line::{Asserted, Line, OptionsOfTurns, Order};
 use super::matcher::Matcher;
+use super::orders::options_so_far;
 use super::place::At;
 use super::said::{Attachment, Said};
 use super::simulator::{Brief, Simulated};
-use super::orders::options_so_far;
 use super::views::{Evaluation, Message, Response, ToolCall, TopicVisit, Turn};
 use crate::checks::Strength;
 use crate::session::Subject;

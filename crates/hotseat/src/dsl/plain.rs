@@ -4,9 +4,9 @@
 use std::future::Future;
 use std::rc::Rc;
 
+use super::fixture::Fixture;
 use super::handles::{Agent, Conversation, User};
 use super::harness::{Harness, Output, World, exit};
-use super::fixture::Fixture;
 use super::scenario::{Scenario, Scenarios, load};
 use super::test::Test;
 use super::tree::Group;
@@ -32,7 +32,9 @@ use super::tree::Group;
 pub fn hold(file: &'static str, config: Option<&str>, declare: impl FnOnce(&mut Group)) {
     let output = Output::kept();
     let world = World { output: output.clone(), ..World::read().1 };
-    let arguments = config.map(|config| format!("--config={config}")).into_iter().collect();
+    // Each of these tests would be a run of its own.
+    let config = config.map(|config| format!("--config={config}"));
+    let arguments = ["--no-store".to_string()].into_iter().chain(config).collect();
     let code = Harness { arguments, world, file }.run(declare);
     output.pass_on();
     match code {

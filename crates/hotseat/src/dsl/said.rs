@@ -95,7 +95,8 @@ impl Attachment {
     }
 
     fn new(kind: &str, source: String) -> Attachment {
-        let is_address = ["file:", "data:", "http:", "https:"].iter().any(|scheme| source.starts_with(scheme));
+        let is_address =
+            ["file:", "data:", "http:", "https:"].iter().any(|scheme| source.starts_with(scheme));
         let source = if is_address { source } else { format!("file://{source}") };
         Attachment(Map::new()).with("type", kind.to_string()).with("source", source)
     }

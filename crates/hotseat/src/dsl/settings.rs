@@ -227,11 +227,7 @@ macro_rules! settings_of {
         /// g.case_key("reliability", json!({"rate": 0.9}));
         /// # }
         /// ```
-        pub fn case_key(
-            &mut self,
-            key: impl Into<String>,
-            value: impl Into<serde_json::Value>,
-        ) -> &mut Self {
+        pub fn case_key(&mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> &mut Self {
             self.settings.say(key, value.into());
             self
         }

@@ -336,9 +336,10 @@ impl Plan {
                         place += 1;
                         if self.selection.is_in_part(&name, &case) {
                             let tested = with_agent(case, agent.as_ref(), project);
-                            return Some(tested.map(|(case, agent)| {
-                                self.place(place - 1, case, suite, agent.as_ref())
-                            }));
+                            return Some(
+                                tested
+                                    .map(|(case, agent)| self.place(place - 1, case, suite, agent.as_ref())),
+                            );
                         }
                     }
                     Some(Err(mistakes)) => return Some(Err(mistakes.into_iter().collect())),

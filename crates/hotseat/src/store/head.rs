@@ -38,6 +38,9 @@ pub struct About {
     /// Whether it has only those that failed in the run before it.
     #[serde(default)]
     pub only_failed: bool,
+    /// The test file in Rust that made it; none where `hotseat test` did.
+    #[serde(default)]
+    pub program: Option<String>,
 }
 
 /// Where what a run tells of comes from.

@@ -17,6 +17,14 @@ pub struct Limits {
     pub max_size: Option<u64>,
 }
 
+impl Limits {
+    /// These limits; what is not said is as usual.
+    pub fn or_usual(keep: Option<Duration>, max_size: Option<u64>) -> Limits {
+        let usual = Limits::default();
+        Limits { keep: keep.or(usual.keep), max_size: max_size.or(usual.max_size) }
+    }
+}
+
 impl Default for Limits {
     /// Three months, and a gigabyte.
     fn default() -> Self {

@@ -215,16 +215,23 @@ impl Store {
         }
     }
 
-    /// The run that was made before another one.
+    /// The last run of a test file in Rust, or of `hotseat test` where none is named; of those before another run.
     ///
     /// # Errors
     /// When there is none.
-    pub fn before(&self, head: &RunHead) -> Result<RunHead, StoreError> {
-        let select = "SELECT number FROM run WHERE number < ?1 ORDER BY number DESC LIMIT 1";
-        match self.numbers(select, [head.number])?.first() {
-            Some(number) => self.head(*number),
-            None => Err(StoreError::NoSuchRun(format!("no run before {} is kept", head.short()))),
+    pub fn last_of(&self, program: Option<&str>, before: Option<&RunHead>) -> Result<RunHead, StoreError> {
+        let select = "SELECT number FROM run WHERE number < ?1 ORDER BY number DESC";
+        for number in self.numbers(select, [before.map_or(i64::MAX, |head| head.number)])? {
+            let head = self.head(number)?;
+            if head.about.program.as_deref() == program {
+                return Ok(head);
+            }
         }
+        let what = program.map_or("`hotseat test`".to_string(), |file| format!("the tests of {file}"));
+        Err(StoreError::NoSuchRun(match before {
+            Some(head) => format!("no run of {what} before {} is kept", head.short()),
+            None => format!("no run of {what} is kept in {}", self.path.display()),
+        }))
     }
 
     /// The places of the cases of a run that have ended, and are not left over.

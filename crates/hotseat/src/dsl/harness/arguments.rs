@@ -31,8 +31,8 @@ As `hotseat test` has them:
       --tag TAG           Only examples with this tag; can be given several times, and one is enough
   -o, --output FILE       Write a report: .json, .jsonl, .xml (JUnit); can be given several times
       --trace FILE        Write every event of every conversation as JSON lines
-  -n, --agent NAME        Test this agent of hotseat.yaml where examples do not name another; replay:PATH serves
-                          recordings
+  -n, --agent NAME        Test this agent of hotseat.yaml, whichever examples name; replay:PATH serves recordings.
+                          Agents in the program are still tested
       --simulator WHO     Who simulates users: agents:ID or connectors:NAME
       --config FILE       Project file; default: hotseat.yaml of this folder or the nearest one above it
       --runs N            How many times each example is run
@@ -40,6 +40,8 @@ As `hotseat test` has them:
       --retries N         How often an example that fails is tried again
       --timeout DURATION  How long an example may take that does not say so itself: 30s, 2m
       --fail-fast         Start no new example after one has failed
+      --last-failed       Only examples that failed in the last run of this test file that was kept
+      --no-store          Do not keep the run beside the project file
       --forbid-only       Fail when examples are focused (`fit`, `only`): for CI
   -v, --verbose           Show every conversation whole
   -h, --help              This text
@@ -72,6 +74,8 @@ pub(super) struct Arguments {
     pub timeout: Option<Duration>,
     pub fail_fast: bool,
     pub forbid_only: bool,
+    pub last_failed: bool,
+    pub no_store: bool,
     pub verbose: bool,
     pub help: bool,
 }
@@ -105,7 +109,9 @@ pub(super) enum Color {
     Never,
 }
 
-const FLAGS: [&str; 31] = [
+const FLAGS: [&str; 33] = [
+    "--last-failed",
+    "--no-store",
     "--simulator",
     "--exact",
     "--skip",
@@ -209,6 +215,8 @@ impl Arguments {
                 "--timeout" => all.timeout = Some(duration(&value()?)?),
                 "--fail-fast" => all.fail_fast = true,
                 "--forbid-only" => all.forbid_only = true,
+                "--last-failed" => all.last_failed = true,
+                "--no-store" => all.no_store = true,
                 "-v" | "--verbose" => all.verbose = true,
                 "-h" | "--help" => all.help = true,
                 "-Z" => drop(value()?),

@@ -1,5 +1,6 @@
 //! The examples that are selected are carried out: as `hotseat test` carries out its cases.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::run::{
     self, Choices, Control, Keep, Options, Outside, PassRate, Plan, RunEvent, Selection, Setting, Signals,
     Summary, execute,
 };
+use crate::store::{About, Keeping, Limits, Origin, Store, StoreError, store_of};
 
 /// How many conversations are held at once where nobody says.
 const PARALLEL: usize = 8;
@@ -44,12 +46,22 @@ impl Harness {
         let options = self.options(arguments, &project)?;
         let outputs = self.outputs(arguments)?;
         let suites = self.suites(&examples, &project)?;
-        let plan =
-            Plan::load_with(suites, Selection::default(), &project).map_err(|found| self.refuse(found))?;
+        let among = arguments.last_failed.then(|| self.last_failed(&project)).transpose()?;
+        let selection = Selection { among, ..Selection::default() };
+        let plan = Plan::load_with(suites, selection, &project).map_err(|found| self.refuse(found))?;
+        if plan.selected == 0 {
+            self.say("no examples: none of those that failed in the last run is selected");
+            return Ok(exit::NOTHING_SELECTED);
+        }
         if plan.lacks_agent() {
             return Err(self.refuse([project.no_target()]));
         }
-        let keep = if arguments.trace.is_some() { Keep::Raw } else { Keep::Nothing };
+        let is_kept = project.store.on && project.file.is_some() && !arguments.no_store;
+        let keep = match arguments.trace {
+            Some(_) => Keep::Raw,
+            None if is_kept => Keep::Events,
+            None => Keep::Nothing,
+        };
         let (project, http) = (Arc::new(project), Arc::new(Http::default()));
         let outside = Outside::new(project, plan.reached(), http, arguments.timeout, keep);
         let outside = Arc::new(outside.map_err(|found| self.refuse(found))?);
@@ -62,6 +74,10 @@ impl Harness {
         };
         let setting = Arc::new(Setting::new(&plan, &outside, choices));
         let mut reporters = self.reporters(arguments, outputs, &setting)?;
+        if is_kept {
+            reporters.kept = self.keeping(arguments, &outside.project, &plan, &setting);
+        }
+        self.note_agents_in_program(&examples, arguments);
         let plan = Arc::new(plan);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| self.broken(format!("cannot start: {error}")))?;
@@ -80,6 +96,9 @@ impl Harness {
             self.complain(mistakes);
             exit::BROKEN
         })?;
+        if let Err(error) = &reporters.kept {
+            self.say(&format!("warning: this run is not kept: {error}"));
+        }
         for words in &reporters.errors {
             self.say(&format!("error: {words}"));
         }
@@ -231,7 +250,73 @@ impl Harness {
         let console: Box<dyn Reporter> =
             if arguments.quiet { Box::new(Quiet(console)) } else { Box::new(console) };
         all.push(("standard output".to_string(), console));
-        Ok(Reporters { all, errors: Vec::new() })
+        Ok(Reporters { all, errors: Vec::new(), kept: Ok(None) })
+    }
+
+    /// Says that an agent of the command line does not take the place of those in the program.
+    fn note_agents_in_program(&self, examples: &[Arc<Example>], arguments: &Arguments) {
+        let Some(name) = &arguments.agent else { return };
+        let is_in_program =
+            |example: &&Arc<Example>| matches!(example.settings.agent, Some(AgentChoice::InProgram(_)));
+        match examples.iter().filter(is_in_program).count() {
+            0 => {}
+            count => self.say(&format!(
+                "note: --agent {name}: {} of {} examples test an agent in the program all the same",
+                count,
+                examples.len()
+            )),
+        }
+    }
+
+    /// The examples that failed in the last run of this test file, by the names of their suites and by their names.
+    fn last_failed(&self, project: &Project) -> Result<BTreeSet<(String, String)>, u8> {
+        let found = Store::open(&store_of(&project.root)).and_then(|store| {
+            let head = store.last_of(Some(self.file), None)?;
+            Ok((store.failed(&head)?, head))
+        });
+        let (failed, head) = found.map_err(|error| match error {
+            StoreError::NothingKept(_) | StoreError::NoSuchRun(_) => {
+                self.refuse([Diagnostic::new(error.to_string())])
+            }
+            StoreError::Unusable(_) => self.broken(error.to_string()),
+        })?;
+        if failed.is_empty() {
+            self.say(&format!("nothing selected: nothing failed in the last run, {}", head.short()));
+            return Err(exit::NOTHING_SELECTED);
+        }
+        Ok(failed)
+    }
+
+    /// Prepares to keep the run beside the project file.
+    ///
+    /// # Errors
+    /// Why it cannot be kept.
+    fn keeping(
+        &self,
+        arguments: &Arguments,
+        project: &Project,
+        plan: &Plan,
+        setting: &Arc<Setting>,
+    ) -> Result<Option<Keeping>, StoreError> {
+        let redactor = project.redactor();
+        let about = About {
+            setting: setting.clone(),
+            total: plan.selected,
+            parallel: setting.choices.options.parallel,
+            hotseat: env!("CARGO_PKG_VERSION").to_string(),
+            folder: self.world.folder.clone(),
+            project: project.root.clone(),
+            command: self.arguments.iter().map(|argument| redactor.text(argument).into_owned()).collect(),
+            cases: plan.digest.clone(),
+            origin: Origin::Held,
+            shard: None,
+            of_all: plan.of_all,
+            only_failed: arguments.last_failed,
+            program: Some(self.file.to_string()),
+        };
+        let limits = Limits::or_usual(project.store.keep, project.store.max_size);
+        let keeping = Keeping::new(&store_of(&project.root), about, limits)?;
+        Ok(Some(keeping.hiding(redactor)))
     }
 }
 
@@ -279,10 +364,18 @@ impl<R: Reporter> Reporter for Quiet<R> {
 struct Reporters {
     all: Vec<(String, Box<dyn Reporter>)>,
     errors: Vec<String>,
+    /// Who keeps the run, if it is kept, or why it is not.
+    kept: Result<Option<Keeping>, StoreError>,
 }
 
 impl Reporters {
     fn report(&mut self, event: &RunEvent) {
+        // What anybody was told of is there after a kill.
+        if let Ok(Some(keeping)) = &mut self.kept
+            && let Err(error) = keeping.keep(std::slice::from_ref(event))
+        {
+            self.kept = Err(error);
+        }
         let errors = &mut self.errors;
         self.all.retain_mut(|(name, reporter)| match reporter.report(event) {
             Ok(()) => true,
