@@ -202,8 +202,8 @@ fn all_tests_of_scenarios_are_listed() {
 #[test]
 fn fixtures_that_cannot_be_told_apart_or_are_not_there_fail_their_tests() {
     for (test, words) in [
-        ("parrot::fixtures::several", "several fixtures of type `alloc::string::String`"),
-        ("parrot::fixtures::missing", "no group around this example has a fixture of type `u8`"),
+        ("parrot::fixtures::several", "has several fixtures of type"),
+        ("parrot::fixtures::missing", "no group around this example has a fixture of type"),
     ] {
         let output = started(test);
         let shown = shown(&output);

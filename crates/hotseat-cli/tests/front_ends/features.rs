@@ -113,12 +113,12 @@ pub const FEATURES: &[Feature] = &[
         data: no_data(
             "name: a\nagent: { replies: hello }\nturns: [{ user: hello }]\n",
             ONCE,
-            "`agent` must be text",
+            "`agent` must be",
         ),
         typescript: no_script(
             r#"import { it, user } from "hotseat"; it("a", { agent: { replies: "hello" } }, () => { user.says("hello"); });"#,
             ONCE,
-            "agent",
+            "`agent` must be",
         ),
         rust: rust(
             |s| {
@@ -396,7 +396,7 @@ pub const FEATURES: &[Feature] = &[
             ONCE,
         ),
         code: 0,
-        effect: |seen| seen.one.len() == 1,
+        effect: |seen| seen.one.len() == 1 && seen.prepared == 1,
     },
     Feature {
         name: "tags, retries, time limits",
@@ -513,7 +513,11 @@ pub const FEATURES: &[Feature] = &[
                 s.case_key("classify_topics", "triggers");
                 s.it("a", async |t| {
                     let mut graph = Graph::new();
-                    graph.topic_of("start", |topic| drop(topic.characteristic("It begins"))).next("looking");
+                    graph
+                        .topic_of("start", |topic| {
+                            topic.characteristic("It begins");
+                        })
+                        .next("looking");
                     graph.topic_of("looking", |topic| {
                         topic.characteristic("Rooms").trigger(on_tool_call("look_up"));
                     });

@@ -46,6 +46,8 @@ pub struct Seen {
     pub two: Vec<Value>,
     /// The models that were asked to judge.
     pub judged: Vec<String>,
+    /// How often the hook of the project has run.
+    pub prepared: usize,
     /// What `hotseat runs` tells.
     pub runs: String,
 }
@@ -96,7 +98,7 @@ connectors:
   planner: {{ type: scripted, script: planner.yaml }}
 judge: connectors:usual
 hooks:
-  prepare: {{ command: [sh, -c, 'echo prepared >> hook.log'] }}
+  prepare: {{ cmd: [sh, -c, 'echo prepared >> hook.log'] }}
 ",
             one.url(),
             two.url(),
@@ -131,6 +133,8 @@ hooks:
             one: told(&self.one),
             two: told(&self.two),
             judged: told(&self.judge).into_iter().map(model).collect(),
+            prepared: std::fs::read_to_string(self.project.workspace.path("hook.log"))
+                .map_or(0, |log| log.lines().count()),
             runs: runs.stdout + &runs.stderr,
         }
     }

@@ -264,7 +264,7 @@ impl Store {
         let mut failed = of("cases.status = 'failed'")?;
         if head.about.only_failed && head.state != State::Ended {
             let decided = of("cases.status IS NOT NULL AND cases.left_over = 0")?;
-            let before = match self.before(head) {
+            let before = match self.last_of(head.about.program.as_deref(), Some(head)) {
                 Ok(before) => self.failed(&before)?,
                 // It was given up.
                 Err(StoreError::NoSuchRun(_)) => BTreeSet::new(),
