@@ -220,7 +220,7 @@ pub const FEATURES: &[Feature] = &[
         code: 0,
         effect: |seen| {
             seen.two.len() == 1
-                && seen.two[0]["ctx"]["metadata"]["ticket"] == "T-7"
+                && seen.two[0]["options"]["metadata"]["ticket"] == "T-7"
                 && seen.results()[0]["metadata"]["ticket"] == "T-7"
         },
     },
@@ -501,7 +501,7 @@ pub const FEATURES: &[Feature] = &[
             "`Graph::topic_of(…)`",
         ],
         data: data(
-            "name: a\nclassify_topics: triggers\ngraph: { start: { characteristic: It begins, next: looking }, looking: { characteristic: Rooms, triggers: [{ on_tool_call: look_up }] } }\nturns: [{ user: hello }, { user: look, assert: [{ type: topic, is: looking }] }]\n",
+            "name: a\nclassify_topics: triggers\ngraph: { start: { characteristic: It begins, next: looking }, looking: { characteristic: Rooms, triggers: [{ on_tool_call: look_up }] } }\nturns: [{ user: hello }, { user: look, assert: [{ type: topic, name: looking }] }]\n",
             ONCE,
         ),
         typescript: script(

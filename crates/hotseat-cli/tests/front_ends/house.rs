@@ -105,7 +105,7 @@ hooks:
             judge = judge.url(),
         ))
         .file("receipt.png", PICTURE)
-        .file("planner.yaml", "use: always\nrules:\n  - reply: '{\"message\": \"I plan\", \"goal_progress\": \"achieved\"}'\n")
+        .file("planner.yaml", "name: planner\nrules:\n  - when: { turn: 1 }\n    reply: { json: { reason: It begins., goal_progress: none, done: false, message: I plan } }\n  - reply: { json: { reason: It has it., goal_progress: achieved, done: true, message: '' } }\n")
         .file("rooms.json", r#"[{"id": "blue", "name": "Blue", "goal": "the blue room"}, {"id": "red", "name": "Red", "goal": "the red room"}]"#);
         House { one, two, judge, project }
     }

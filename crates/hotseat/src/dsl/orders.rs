@@ -14,7 +14,7 @@ use super::simulator::{Brief, Simulated, took};
 use super::topics::{Graph, by_code};
 use super::tree::Example;
 use super::views::Evaluation;
-use crate::cases::{assertions_in, turn_in};
+use crate::cases::{Topics, assertions_in, turn_in};
 use crate::checks::{Check, CheckKind, Compared, Native};
 use crate::session::{Ended, Session, Simulation};
 
@@ -143,7 +143,10 @@ impl Doing<'_, '_> {
 
     async fn declare(&mut self, graph: &Graph, at: At) -> Result<(), Ended> {
         match graph.declared(&self.example, at) {
-            Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
+            Ok(topics) => {
+                let following = self.session.case().following;
+                self.session.declare_topics(Arc::new(Topics { following, ..topics })).await
+            }
             Err(wrong) => {
                 let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));
                 let first = words.next().unwrap_or_default();
