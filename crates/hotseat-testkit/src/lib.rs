@@ -4,6 +4,7 @@
 //! * [`FakeAgent`] plays the [`Reply`] that a test's function gives for each [`Request`].
 //! * [`agui`] writes AG-UI runs as replies and reads AG-UI requests.
 //! * [`completions`] writes chat completions as replies.
+//! * [`malformed`] makes answers that no reader may take for an answer.
 //! * [`checkout`] is an example agent under test; the binary `checkout-agent` serves it.
 //! * [`Workspace`] is a temporary folder in which a program runs with a clean environment (on Unix).
 //!
@@ -19,6 +20,7 @@ pub mod completions;
 pub mod doors;
 mod fake_agent;
 mod http;
+pub mod malformed;
 mod redact;
 mod reply;
 mod request;

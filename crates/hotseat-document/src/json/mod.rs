@@ -9,11 +9,13 @@ mod build;
 mod number;
 mod split;
 mod text;
+mod value;
 
 use std::io::BufRead;
 use std::sync::Arc;
 
 pub use split::Values;
+pub use value::read_value;
 
 use super::diagnostic::Diagnostics;
 use super::node::Node;

@@ -2,8 +2,8 @@
 
 use super::assertion::reference;
 use super::limits::timeout;
-use super::shape::JUDGE;
-use crate::checks::Judging;
+use super::shape::{EVIDENCE, JUDGE};
+use crate::checks::{EvidenceLimit, EvidenceOverflow, Judging};
 use hotseat_document::{Diagnostics, View};
 
 /// Reads `judge`: who, or a mapping that says more. Where nothing is written nothing is said.
@@ -19,6 +19,15 @@ pub fn judging(view: Option<View<'_>>, mistakes: &mut Diagnostics) -> Judging {
         retries: whole("retries"),
         votes: whole("votes"),
         timeout: timeout(&map, mistakes),
-        evidence: whole("evidence"),
+        evidence: match map.get("evidence").and_then(|view| view.map(&EVIDENCE)) {
+            None => EvidenceLimit { max_characters: whole("evidence"), on_overflow: None },
+            Some(limit) => EvidenceLimit {
+                max_characters: limit.integer("max_characters").and_then(|n| usize::try_from(n).ok()),
+                on_overflow: limit.text("on_overflow").map(|word| match word {
+                    "truncate" => EvidenceOverflow::Truncate,
+                    _ => EvidenceOverflow::Error,
+                }),
+            },
+        },
     }
 }

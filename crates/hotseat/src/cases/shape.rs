@@ -483,8 +483,29 @@ pub static JUDGE: Shape = Shape {
         Field::optional("timeout", Kind::NonEmptyText, DURATION),
         Field::optional(
             "evidence",
-            Kind::Integer { min: 1_000, max: 10_000_000 },
-            "How many characters of the conversation the judge is shown at most. What has to be left out is said to it, and in the reports. Default: 100000.",
+            Kind::OneOf(&[EVIDENCE_CHARACTERS, Kind::Shape(&EVIDENCE)]),
+            "How many characters of the conversation the judge is shown at most, or a mapping that also says what happens when there are more. Default: 1000000, and more is an error of the judge.",
+        ),
+    ],
+};
+
+/// How many characters a judge may be shown at most.
+const EVIDENCE_CHARACTERS: Kind = Kind::Integer { min: 1_000, max: 10_000_000 };
+
+/// How much of a conversation a judge is shown.
+pub static EVIDENCE: Shape = Shape {
+    name: "Evidence",
+    doc: "How much of a conversation a judge is shown.",
+    fields: &[
+        Field::optional(
+            "max_characters",
+            EVIDENCE_CHARACTERS,
+            "How many characters of the conversation the judge is shown at most. Default: 1000000.",
+        ),
+        Field::optional(
+            "on_overflow",
+            Kind::Choice(&["error", "truncate"]),
+            "What happens when the conversation is longer: `error` ends the check with a judge error; `truncate` shortens the conversation, and the judge, the console and the reports are told. Default: error.",
         ),
     ],
 };

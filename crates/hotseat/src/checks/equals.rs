@@ -4,10 +4,11 @@ use hotseat_trace::Scope;
 use serde_json::Value;
 
 use super::Decided;
-use super::answer::{answer, json_in, shown, shown_json};
+use super::answer::{answer, shown, shown_json};
 use super::equality::equal;
+use super::json_answer::read_json;
 
-/// The answer is this text, to the letter; or it is JSON and equal to this value.
+/// The answer is this text, to the letter; or it is JSON as a whole and equal to this value.
 #[derive(Debug, Clone)]
 pub struct Equals {
     /// The value.
@@ -25,10 +26,10 @@ impl Equals {
         if let Value::String(text) = &self.value {
             return Decided::of(answer == text, shown(answer));
         }
-        match json_in(answer) {
+        match read_json(answer) {
             _ if answer.is_empty() => Decided::nothing(shown(answer)),
-            Some(value) => Decided::of(equal(&value, &self.value), shown_json(&value)),
-            None => Decided::of(false, format!("the answer is not JSON: {}", shown(answer))),
+            Ok(value) => Decided::of(equal(&value, &self.value), shown_json(&value)),
+            Err(why) => Decided::nothing(format!("the answer is not JSON: it {why}: {}", shown(answer))),
         }
     }
 }

@@ -4,9 +4,10 @@ use hotseat_trace::Scope;
 use serde_json::Value;
 
 use super::Decided;
-use super::answer::{answer, json_in, shown, shown_json};
+use super::answer::{answer, shown, shown_json};
 use super::calls::cut;
 use super::equality::equal;
+use super::json_answer::{AnswerContent, find_json};
 
 /// A JSON path of RFC 9535.
 #[derive(Debug, Clone)]
@@ -50,12 +51,18 @@ impl Path {
         }
     }
 
-    /// What it selects. Looked at in this order: the answer, if it is JSON or holds some; what the agent's run
-    /// returned; the state that it shares; the results of tools, the last one first. The first in which the path
-    /// selects anything decides.
+    /// What it selects. Looked at in this order: the answer, if it is JSON or contains one JSON value; what the agent's
+    /// run returned; the state that it shares; the results of tools, the last one first. The first in which the path
+    /// selects anything decides. Where the answer contains malformed JSON, nothing else stands in for it.
     pub(super) fn select(&self, scope: Scope<'_>) -> Selected {
         let answer = answer(scope);
-        let answered = json_in(answer);
+        let answered = match find_json(answer) {
+            AnswerContent::Json(value, place) => Some((place, value)),
+            AnswerContent::Text => None,
+            AnswerContent::Malformed(why) => {
+                return Selected::NoJson(format!("the answer is not JSON: it {why}: {}", shown(answer)));
+            }
+        };
         let results = scope.calls().filter_map(|(turn, call)| {
             let value = call.result.as_ref().filter(|result| !result.failed).map(|result| &result.value)?;
             let is_json = value.is_object() || value.is_array();
@@ -63,7 +70,7 @@ impl Path {
         });
         let mut results: Vec<_> = results.collect();
         results.reverse();
-        let of_agent = answered.iter().map(|value| ("the answer".to_string(), value));
+        let of_agent = answered.iter().map(|(place, value)| (place.to_string(), value));
         let returned = scope.turns().last().and_then(|turn| turn.result.as_ref());
         let returned = returned.map(|value| ("what the run returned".to_string(), value));
         let state =

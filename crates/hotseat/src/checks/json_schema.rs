@@ -6,8 +6,9 @@ use std::sync::Arc;
 use hotseat_trace::Scope;
 use serde_json::Value;
 
-use super::answer::{answer, json_in, shown};
+use super::answer::{answer, shown};
 use super::calls::cut;
+use super::json_answer::{AnswerContent, find_json};
 use super::json_path::{Path, Selected};
 use super::{Decided, listed};
 
@@ -127,20 +128,23 @@ impl JsonSchema {
     }
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let found = match &self.path {
-            None => match json_in(answer(scope)) {
-                Some(value) => vec![value],
-                None => return Decided::nothing(format!("the answer is not JSON: {}", shown(answer(scope)))),
+        let not_json =
+            |why: &str| Decided::nothing(format!("the answer is not JSON{why}: {}", shown(answer(scope))));
+        let (found, at) = match &self.path {
+            None => match find_json(answer(scope)) {
+                AnswerContent::Json(value, place) => (vec![value], place.to_string()),
+                AnswerContent::Text => return not_json(""),
+                AnswerContent::Malformed(why) => return not_json(&format!(": it {why}")),
             },
             Some(path) => match path.select(scope) {
-                Selected::Values(found, _) => found,
+                Selected::Values(found, at) => (found, at),
                 Selected::Nothing(words) | Selected::NoJson(words) => return Decided::nothing(words),
             },
         };
         let mistakes: Vec<String> = found.iter().flat_map(|value| self.schema.mistakes(value)).collect();
         match mistakes.as_slice() {
-            [] => Decided::of(true, "it fits".to_string()),
-            mistakes => Decided::of(false, listed(mistakes)),
+            [] => Decided::of(true, format!("{at} fits")),
+            mistakes => Decided::of(false, format!("in {at}: {}", listed(mistakes))),
         }
     }
 }

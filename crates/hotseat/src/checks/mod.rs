@@ -18,6 +18,7 @@ mod duration;
 mod equality;
 mod equals;
 mod idle;
+mod json_answer;
 mod json_path;
 mod json_schema;
 mod judged;
@@ -44,7 +45,7 @@ use serde_json::Value;
 
 pub use after::After;
 pub use all_of::AllOf;
-pub use answer::{answer, json_in, shown, whole_json};
+pub use answer::{answer, shown};
 pub use arguments_never::ArgumentsNever;
 pub use beside_calls::NoTextBesideCalls;
 pub use budget::Budget;
@@ -57,10 +58,12 @@ pub use duration::MaxDuration;
 pub use equality::equal;
 pub use equals::Equals;
 pub use idle::{Idle, MaxIdle};
+pub use json_answer::{AnswerContent, JsonPlace, find_json, read_json};
 pub use json_path::{JsonPath, Path};
 pub use json_schema::{JsonSchema, Schema};
 pub use judged::{
-    Claims, Criterion, Example, Goal, Grounded, Intent, Judged, Judging, Matter, Open, Quality, Whom,
+    Claims, Criterion, EvidenceLimit, EvidenceOverflow, Example, Goal, Grounded, Intent, Judged, Judging,
+    Matter, Open, Quality, Whom,
 };
 pub use named::Named;
 pub use native::Native;

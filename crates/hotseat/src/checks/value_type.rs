@@ -4,7 +4,8 @@ use hotseat_trace::Scope;
 use serde_json::Value;
 
 use super::Decided;
-use super::answer::{answer, shown, shown_json, whole_json};
+use super::answer::{answer, shown, shown_json};
+use super::json_answer::{AnswerContent, find_json, read_json};
 use super::json_path::{Path, Selected, in_words};
 
 /// The types of JSON; a whole number is a number too.
@@ -68,7 +69,8 @@ impl Type {
     }
 }
 
-/// The answer, or each value at a path, is of a type. An answer that is not JSON as a whole is a text.
+/// The answer, or each value at a path, is of a type. An answer that is not JSON as a whole is a text, unless it contains
+/// broken JSON.
 #[derive(Debug, Clone)]
 pub struct ValueType {
     /// Where to look.
@@ -89,10 +91,15 @@ impl ValueType {
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let Some(path) = &self.path else {
             let answer = answer(scope);
-            return match whole_json(answer) {
+            return match (read_json(answer), find_json(answer)) {
                 _ if answer.is_empty() => Decided::nothing(shown(answer)),
-                Some(value) => Decided::of(self.wanted.is_of(&value), shown_json(&value)),
-                None => Decided::of(self.wanted == Type::String, format!("the text {}", shown(answer))),
+                (Ok(value), _) => Decided::of(self.wanted.is_of(&value), shown_json(&value)),
+                (Err(_), AnswerContent::Malformed(why)) => {
+                    Decided::nothing(format!("the answer is not JSON: it {why}: {}", shown(answer)))
+                }
+                (Err(_), AnswerContent::Text | AnswerContent::Json(..)) => {
+                    Decided::of(self.wanted == Type::String, format!("the text {}", shown(answer)))
+                }
             };
         };
         match path.select(scope) {

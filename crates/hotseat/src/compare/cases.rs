@@ -43,6 +43,19 @@ pub struct Case {
     pub attempts: Vec<Attempt>,
     /// How many attempts say nothing about the agent.
     pub invalid: usize,
+    /// By which rule the results decided how many attempts were made; none where their number was fixed.
+    pub stopping: Option<StoppingRule>,
+}
+
+/// A declared reliability: attempts are made until it is known whether it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
+pub struct StoppingRule {
+    /// The rate that is declared.
+    pub rate: f64,
+    /// How sure the decision is.
+    pub confidence: f64,
+    /// How many attempts are made at most.
+    pub max_runs: usize,
 }
 
 /// What a case or an attempt came to.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::cases::{Attempt, Case, Figures};
 use super::comparison::Claim;
+use super::pairing::Weighing;
 use crate::statistics::{Spread, Test, shift};
 
 /// A figure of two runs.
@@ -104,8 +105,11 @@ fn figure(
         let values: Option<Vec<f64>> = attempts.iter().map(|attempt| of(&attempt.figures)).collect();
         values.filter(|values| !values.is_empty()).map(|values| Spread::of(values).median)
     };
-    let both =
-        cases.iter().filter_map(|(one, other)| Some((middle(&one.attempts)?, middle(&other.attempts)?)));
+    let both = cases.iter().filter_map(|(one, other)| {
+        let weighing = Weighing::of(one, other);
+        let (one, other) = (weighing.attempts(one), weighing.attempts(other));
+        Some((middle(one)?, middle(other)?))
+    });
     let both: Vec<(f64, f64)> = both.collect();
     if both.is_empty() {
         return None;

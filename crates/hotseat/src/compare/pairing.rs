@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cases::{Case, Run};
+use super::cases::{Attempt, Case, Run};
+use crate::statistics::Sample;
 
 /// A case that both runs have and that cannot be compared.
 #[derive(Debug)]
@@ -70,6 +71,52 @@ pub(super) fn why_not(before: &Case, after: &Case, other_inputs: bool) -> Option
     }
 }
 
+/// How the attempts at a case in two runs are compared.
+///
+/// Where results decide how many attempts are made, rates are biased: counts of passes then follow no distribution that
+/// a test of counts may assume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weighing {
+    /// All attempts count: their number was fixed beforehand in both runs.
+    Counts,
+    /// Results decided by the same rule in both runs. Where nothing has changed the runs could be exchanged for each
+    /// other, so it counts whether the case passes less or more often, and not by how much.
+    Direction,
+    /// Results decided in one of the runs, or by different rules. Only the first attempt is made whatever comes out.
+    FirstAttempt,
+}
+
+impl Weighing {
+    /// How two cases of the same name are compared.
+    pub fn of(before: &Case, after: &Case) -> Weighing {
+        match (before.stopping, after.stopping) {
+            (None, None) => Weighing::Counts,
+            (Some(one), Some(other)) if one == other => Weighing::Direction,
+            (Some(_), _) | (None, Some(_)) => Weighing::FirstAttempt,
+        }
+    }
+
+    /// The attempts that count.
+    pub fn attempts(self, case: &Case) -> &[Attempt] {
+        match self {
+            Weighing::Counts | Weighing::Direction => &case.attempts,
+            Weighing::FirstAttempt => &case.attempts[..case.attempts.len().min(1)],
+        }
+    }
+
+    /// What a test is told of the passes among the attempts that count.
+    pub fn sample(self, sample: Sample) -> Sample {
+        let Weighing::Direction = self else { return sample };
+        let by = sample.difference().unwrap_or(0.0);
+        Sample {
+            passed_before: usize::from(by <= 0.0),
+            tries_before: 1,
+            passed_after: usize::from(by >= 0.0),
+            tries_after: 1,
+        }
+    }
+}
+
 /// Whether two fingerprints are there and not the same.
 fn differ(one: &Option<String>, other: &Option<String>) -> bool {
     matches!((one, other), (Some(one), Some(other)) if one != other)
@@ -96,6 +143,26 @@ pub(super) fn notes(before: &Run, after: &Run, both: &[(&Case, &Case)]) -> Vec<S
             let attempts = if invalid == 1 { "attempt says" } else { "attempts say" };
             all.push(format!(
                 "{invalid} {attempts} nothing about the agent in the {which} run, and are left out"
+            ));
+        }
+    }
+    for (weighing, why, counts) in [
+        (
+            Weighing::Direction,
+            "results decided how many attempts were made (`reliability`)",
+            "whether each passes less or more often, over all cases together",
+        ),
+        (
+            Weighing::FirstAttempt,
+            "results decided in one run only, or by different rules, how many attempts were made (`reliability`)",
+            "the first attempt",
+        ),
+    ] {
+        let count = both.iter().filter(|(one, other)| Weighing::of(one, other) == weighing).count();
+        if count > 0 {
+            let cases = if count == 1 { "case" } else { "cases" };
+            all.push(format!(
+                "in {count} {cases} {why}: only {counts} counts, and nothing is claimed of a single one; `--runs N` in both runs lets it"
             ));
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::cases::{Attempt, Call, Turn};
-use crate::checks::{equal, whole_json};
+use crate::checks::{equal, read_json};
 
 /// Where two conversations part.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,7 +91,7 @@ fn says_the_same(one: Option<&str>, other: Option<&str>) -> bool {
     let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
     one == other
         || one.split_whitespace().eq(other.split_whitespace())
-        || matches!((whole_json(one), whole_json(other)), (Some(a), Some(b)) if equal(&a, &b))
+        || matches!((read_json(one), read_json(other)), (Ok(a), Ok(b)) if equal(&a, &b))
 }
 
 /// Where two values differ, in short: `flights[0].date: "2024-05-20" → "2024-05-21"`. At most so many places.

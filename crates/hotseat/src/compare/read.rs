@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::cases::{Attempt, Call, CameTo, Case, Figures, Run, Turn};
+use super::cases::{Attempt, Call, CameTo, Case, Figures, Run, StoppingRule, Turn};
 
 /// A file that is no report, or not a whole one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -140,6 +140,7 @@ struct ResultPart {
     attempts: Vec<Held>,
     #[serde(default)]
     run_details: Vec<Held>,
+    reliability: Option<ReliabilityPart>,
     // Flattening would read every conversation twice.
     status: String,
     failure: Option<Failure>,
@@ -152,6 +153,15 @@ struct ResultPart {
     final_assertions: Vec<Assertion>,
     #[serde(default)]
     spent: SpentPart,
+}
+
+/// What became of a declared reliability.
+#[derive(serde::Deserialize)]
+struct ReliabilityPart {
+    rate: f64,
+    confidence: f64,
+    max_runs: usize,
+    decided_after: Option<usize>,
 }
 
 #[derive(Default, serde::Deserialize)]
@@ -273,6 +283,12 @@ impl ResultPart {
             }
             _ => vec![own],
         };
+        let stopping = self.reliability.map(|found| {
+            // Attempts that were running when the result was known were made or not as machines were fast.
+            let last = found.decided_after.unwrap_or(usize::MAX);
+            held.retain(|held| held.run.is_none_or(|run| run <= last));
+            StoppingRule { rate: found.rate, confidence: found.confidence, max_runs: found.max_runs }
+        });
         let judges = held.iter().flat_map(Held::checks).filter_map(|check| check.judge.clone()).collect();
         let all = held.len();
         held.retain(|held| !held.is_invalid());
@@ -289,6 +305,7 @@ impl ResultPart {
             judges,
             attempts,
             invalid,
+            stopping,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One message of OpenAI's, read from data of which nobody promises anything.
 
-use hotseat_document::{Diagnostic, Diagnostics, Place, View};
+use hotseat_document::{Diagnostic, Diagnostics, Place, View, json};
 use serde_json::Value;
 
 use super::transcript::member;
@@ -136,7 +136,7 @@ fn calls(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Vec<Call>> {
             None => Arguments::None,
             Some(Value::String(text)) if text.trim().is_empty() => Arguments::None,
             Some(Value::String(text)) => {
-                serde_json::from_str(&text).map_or(Arguments::Broken(text), Arguments::Json)
+                json::read_value(&text).map_or(Arguments::Broken(text), Arguments::Json)
             }
             Some(value) => Arguments::Json(value),
         };

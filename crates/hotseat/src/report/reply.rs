@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::words::{lines, one_line};
 use super::{Reporter, RunEvent};
-use crate::checks::whole_json;
+use crate::checks::read_json;
 use crate::run::Attempt;
 
 /// Writes the reply: words as they are, JSON laid out, then the tools that were called.
@@ -25,8 +25,8 @@ impl<W: Write + Send> Reply<W> {
     fn write(&mut self, attempt: &Attempt) -> io::Result<()> {
         let turns = &attempt.conversation.turns;
         for message in turns.iter().flat_map(|turn| &turn.messages) {
-            let laid_out = match whole_json(&message.content) {
-                Some(value @ (Value::Object(_) | Value::Array(_))) => serde_json::to_string_pretty(&value)?,
+            let laid_out = match read_json(&message.content) {
+                Ok(value @ (Value::Object(_) | Value::Array(_))) => serde_json::to_string_pretty(&value)?,
                 _ => message.content.clone(),
             };
             for line in lines(&laid_out) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Question, Role, Unanswered, beginning, options};
-use crate::checks::json_in;
+use crate::checks::read_json;
 
 const PROMPT: &str = include_str!("prompts/generator.v1.md");
 
@@ -52,6 +52,7 @@ impl Role {
             until: None,
         };
         match self.ask(asked).await {
+            Ok(said) if said.is_cut => Err(said.cut_off()),
             Ok(said) => read(&said.text),
             Err(Unanswered::Failed(words)) => Err(words),
             Err(Unanswered::Deadline) => Err("no answer in time".to_string()),
@@ -63,17 +64,16 @@ impl Role {
 fn read(text: &str) -> Result<Vec<Value>, String> {
     let wrong =
         |what: &str| Err(format!("failed to parse generator response as JSON: {what}; {}", beginning(text)));
-    let cases = match json_in(text) {
-        None => return wrong("there is none"),
-        Some(Value::Array(cases)) => cases,
-        Some(Value::Object(mut members)) => {
-            match members.remove("cases").or_else(|| members.remove("test_cases")) {
-                Some(Value::Array(cases)) => cases,
-                Some(_) => return wrong("`cases` is no list"),
-                None => vec![Value::Object(members)],
-            }
-        }
-        Some(_) => return wrong("it is neither a mapping nor a list"),
+    let cases = match read_json(text) {
+        Err(why) => return wrong(&format!("it {why}")),
+        Ok(Value::Array(cases)) => cases,
+        Ok(Value::Object(mut members)) => match (members.remove("cases"), members.remove("test_cases")) {
+            (Some(Value::Array(cases)), None) | (None, Some(Value::Array(cases))) => cases,
+            (Some(_), Some(_)) => return wrong("it has both `cases` and `test_cases`"),
+            (Some(_), None) | (None, Some(_)) => return wrong("`cases` is no list"),
+            (None, None) => vec![Value::Object(members)],
+        },
+        Ok(_) => return wrong("it is neither a mapping nor a list"),
     };
     if cases.is_empty() {
         return Err("the generator made no cases up".to_string());
@@ -86,7 +86,18 @@ fn read(text: &str) -> Result<Vec<Value>, String> {
 
 #[cfg(test)]
 mod tests {
+    use hotseat_testkit::malformed::malformed_answers;
+
     use super::*;
+
+    #[test]
+    fn no_cases_are_read_out_of_malformed_answers() {
+        let cases =
+            |input: &str| json!({"cases": [{"id": "G1", "input": input}, {"id": "G2", "input": input}]});
+        for malformed in malformed_answers(&cases("hi"), &cases("bye")) {
+            assert!(read(&malformed.text).is_err(), "{}", malformed.text);
+        }
+    }
 
     #[test]
     fn cases_are_read_in_every_form_that_is_documented() {
@@ -95,12 +106,23 @@ mod tests {
             (r#"{"test_cases": [{"id": "G1"}]}"#, 1),
             (r#"[{"id": "G1"}]"#, 1),
             (r#"{"id": "G1", "input": "hi"}"#, 1),
-            ("Here they are:\n```json\n{\"cases\": [{\"id\": \"G1\"}]}\n```", 1),
+            ("```json\n{\"cases\": [{\"id\": \"G1\"}]}\n```", 1),
         ] {
             assert_eq!(read(text).map(|cases| cases.len()), Ok(count), "{text}");
         }
-        for text in ["", "no cases today", r#"{"cases": []}"#, r#"{"cases": 3}"#, r#"{"cases": ["x"]}"#, "[]"]
-        {
+        for text in [
+            "",
+            "no cases today",
+            r#"{"cases": []}"#,
+            r#"{"cases": 3}"#,
+            r#"{"cases": ["x"]}"#,
+            "[]",
+            r#"[{"id": "G1"}, {"id": "G2"}, {"id":"#,
+            r#"{"cases": [{"id": "G1"}"#,
+            "{\"id\": \"G1\"}\n{\"id\": \"G2\"}",
+            "Here they are:\n```json\n[{\"id\": \"G1\"}]\n```",
+            r#"{"cases": [{"id": "G1"}], "test_cases": [{"id": "G2"}]}"#,
+        ] {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -104,6 +104,13 @@ pub struct Said {
     pub logs: Vec<String>,
 }
 
+impl Said {
+    /// Why an answer is of no use that ends because it may not be longer.
+    fn cut_off(&self) -> String {
+        format!("its answer was cut at the longest that it may be; {}", beginning(&self.text))
+    }
+}
+
 /// Why a helper said nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unanswered {
@@ -321,7 +328,7 @@ impl Question {
     fn text(&self) -> String {
         match &self.message {
             Value::String(text) => text.clone(),
-            other => other.to_string(),
+            other => judge::escaped(&other.to_string()),
         }
     }
 }
@@ -391,7 +398,8 @@ async fn ask_model(
             text: reply.text,
             took: Duration::ZERO,
             model: Some(reply.model.unwrap_or_else(|| model.name().to_string())),
-            usage: serde_json::to_value(reply.usage).ok(),
+            // An estimate is no figure that the provider has given.
+            usage: (!reply.usage.estimated).then(|| serde_json::to_value(reply.usage).ok()).flatten(),
             is_cut: reply.stop == StopReason::MaxTokens,
             logs: Vec::new(),
         }),

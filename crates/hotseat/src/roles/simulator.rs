@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{Dialogue, Exchange, Question, Role, Said, Unanswered, beginning, options};
-use crate::checks::{json_in, whole_json};
+use crate::checks::{AnswerContent, find_json, read_json};
 use crate::session::Redactor;
 
 const PROMPT: &str = include_str!("prompts/simulator.v1.md");
@@ -95,6 +95,10 @@ impl Role {
         let (said, next, finding) = match self.ask(asked).await {
             Err(Unanswered::Deadline) => return Err(Unanswered::Deadline),
             Err(Unanswered::Failed(words)) => (Said::default(), Err(words), None),
+            Ok(said) if said.is_cut => {
+                let words = said.cut_off();
+                (said, Err(words), None)
+            }
             Ok(said) => match question.read(&said.text, self.is_model()) {
                 Ok((next, finding)) => (said, Ok(next), Some(finding)),
                 Err(words) => (said, Err(words), None),
@@ -152,12 +156,13 @@ impl SimulatorQuestion<'_> {
     fn read(&self, text: &str, is_model: bool) -> Result<(UserAnswer, Value), String> {
         match self.told {
             None => read(text).map(|(next, finding)| (next.into(), finding)),
-            Some(_) => match json_in(text).filter(|answer| answer.get("done").is_some()) {
-                Some(answer) => read_answer(answer),
-                None if is_model => {
+            Some(_) => match read_json(text) {
+                Ok(answer) if answer.get("done").is_some() => read_answer(answer),
+                Err(why) if is_model => Err(format!("the answer {why}; {}", beginning(text))),
+                Ok(_) if is_model => {
                     Err(format!("the answer has no `done`, `message`, `goal_progress`; {}", beginning(text)))
                 }
-                None => {
+                Ok(_) | Err(_) => {
                     let (next, finding) = read(text)?;
                     let next = match next {
                         UserDecision::Says(said) => UserDecision::Says(cleaned(&said)?),
@@ -245,26 +250,20 @@ fn cleaned(said: &str) -> Result<String, String> {
     }
 }
 
-/// Reads what a simulated user said: JSON with `input` or `message` and `goal_achieved`, or plain words, which are
-/// what the user says.
+/// Reads what a simulated user said: one JSON object with `input` or `message` and `goal_achieved`, or plain words,
+/// which are what the user says. Whatever has JSON in it, and is not just that object, is of no use.
 fn read(text: &str) -> Result<(UserDecision, Value), String> {
-    let is_answer =
-        |value: &Value| ["input", "message", "goal_achieved"].iter().any(|key| value.get(key).is_some());
-    let found = json_in(text).filter(is_answer);
-    let Some(answer) = found else {
-        // Words are what the user says; a mapping that says nothing of use is none.
-        return match whole_json(text) {
-            Some(Value::Object(_) | Value::Array(_)) => {
-                Err(format!("the answer has neither `input` nor `goal_achieved`; {}", beginning(text)))
-            }
-            _ if text.trim().is_empty() => Err("the answer is empty".to_string()),
-            _ => {
-                let said = text.trim().to_string();
-                let finding = json!({"input": said, "goal_achieved": false});
-                Ok((UserDecision::Says(said), finding))
-            }
-        };
+    let wrong = |why: &str| Err(format!("{why}; {}", beginning(text)));
+    let answer = match read_json(text) {
+        Ok(answer @ Value::Object(_)) => answer,
+        Ok(Value::String(said)) => return says(&said).or_else(|why| wrong(&why)),
+        Ok(_) => return wrong("the answer is JSON, and neither an object nor a text"),
+        Err(_) if text.trim().is_empty() => return Err("the answer is empty".to_string()),
+        Err(_) => return says(text).or_else(|why| wrong(&why)),
     };
+    if !["input", "message", "goal_achieved"].iter().any(|key| answer.get(key).is_some()) {
+        return wrong("the answer has neither `input` nor `goal_achieved`");
+    }
     let achieved = match answer.get("goal_achieved") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(achieved)) => *achieved,
@@ -273,20 +272,57 @@ fn read(text: &str) -> Result<(UserDecision, Value), String> {
     if achieved {
         return Ok((UserDecision::GoalAchieved, answer));
     }
-    match answer.get("input").or_else(|| answer.get("message")) {
+    let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
+    if given("input").is_some() && given("message").is_some() {
+        return wrong("the answer has both `input` and `message`");
+    }
+    match given("input").or_else(|| given("message")) {
         Some(Value::String(said)) if !said.trim().is_empty() => {
             Ok((UserDecision::Says(said.clone()), answer.clone()))
         }
-        None | Some(Value::String(_) | Value::Null) => {
+        None | Some(Value::String(_)) => {
             Err("the answer says nothing, and not that the goal is achieved".to_string())
         }
         Some(other) => Err(format!("`input` is {other}, and has to be a text")),
     }
 }
 
+/// Takes plain words for what the user says. Words with braces, with a code block or in markup are an answer in JSON
+/// that is broken, or has something around it.
+fn says(text: &str) -> Result<(UserDecision, Value), String> {
+    let said = text.trim();
+    let why = match find_json(said) {
+        AnswerContent::Malformed(why) => why,
+        AnswerContent::Json(Value::Object(_) | Value::Array(_), _) => {
+            "has JSON and something beside it".to_string()
+        }
+        _ if said.contains(['{', '}']) || said.contains("```") || said.starts_with('<') => {
+            "has braces, a code block or markup".to_string()
+        }
+        AnswerContent::Text if said.is_empty() => return Err("the answer is empty".to_string()),
+        // What a text in JSON says is said, a number too.
+        AnswerContent::Text | AnswerContent::Json(..) => {
+            let finding = json!({"input": said, "goal_achieved": false});
+            return Ok((UserDecision::Says(said.to_string()), finding));
+        }
+    };
+    Err(format!("the answer is neither plain words nor one JSON object: it {why}"))
+}
+
 #[cfg(test)]
 mod tests {
+    use hotseat_testkit::malformed::malformed_answers;
+
     use super::*;
+
+    #[test]
+    fn nothing_of_a_malformed_answer_is_said() {
+        let (glad, sorry) =
+            (json!({"input": "Yes", "goal_achieved": true}), json!({"input": "No", "goal_achieved": false}));
+        for malformed in malformed_answers(&glad, &sorry) {
+            assert!(read(&malformed.text).is_err(), "{}", malformed.text);
+        }
+    }
 
     #[test]
     fn a_user_with_a_goal_answers_in_one_form() {
@@ -315,11 +351,12 @@ mod tests {
         for (text, expected) in [
             (r#"{"input": "The amount is $500", "goal_achieved": false}"#, says("The amount is $500")),
             (r#"{"message": "Yes"}"#, says("Yes")),
-            ("Sure:\n```json\n{\"input\": \"Yes\", \"goal_achieved\": false}\n```", says("Yes")),
-            ("I answer {\"input\": \"Yes\"} here", says("Yes")),
+            ("```json\n{\"input\": \"Yes\", \"goal_achieved\": false}\n```", says("Yes")),
+            ("\"Yes\"", says("Yes")),
+            (r#"{"input": "I paid {\"amount\": 3} for it"}"#, says("I paid {\"amount\": 3} for it")),
+            (r#"{"input": "42"}"#, says("42")),
             ("Note: my order is 7", says("Note: my order is 7")),
-            ("I paid {\"amount\": 3} for it", says("I paid {\"amount\": 3} for it")),
-            ("42", says("42")),
+            ("[sighs] As in [1]: \"no\"", says("[sighs] As in [1]: \"no\"")),
             (r#"{"input": "", "goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
             (r#"{"goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
             (r#"{"input": "Thanks", "goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
@@ -335,6 +372,23 @@ mod tests {
             r#"{"input": "x", "goal_achieved": "yes"}"#,
             r#"{"answer": "x"}"#,
             "[]",
+            "42",
+            "true",
+            "null",
+            r#""{\"input\": \"Yes\"}""#,
+            r#"{"input": "Yes", "message": "No"}"#,
+            r#"{"input": "Yes", "input": "No"}"#,
+            r#"{"input": "Yes"} {"input": "No"}"#,
+            r#"{"input": "Ye"#,
+            "{",
+            "```json\n{\"input\": \"Yes\"}",
+            "``",
+            "\"I need a ro",
+            "Sure:\n```json\n{\"input\": \"Yes\", \"goal_achieved\": false}\n```",
+            "I answer {\"input\": \"Yes\"} here",
+            "I paid {\"amount\": 3} for it",
+            "Sure: {input: Yes}",
+            "<think>Yes?</think>No",
         ] {
             assert!(read(text).is_err(), "{text}");
         }

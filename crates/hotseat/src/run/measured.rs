@@ -42,6 +42,9 @@ pub struct Measured {
     pub soft: Tally,
     /// The criteria, by their names or what they say.
     pub criteria: BTreeMap<String, OfCriterion>,
+    /// How many checks were decided by a judge that was not shown all of the conversation.
+    #[serde(default)]
+    pub truncated: usize,
 }
 
 impl Tally {
@@ -79,6 +82,8 @@ impl Measured {
         let (state, is_hard) = (finding.state(), finding.check.is_hard());
         let all = if is_hard { &mut self.hard } else { &mut self.soft };
         all.count(state);
+        let is_truncated = finding.opinion.as_ref().is_some_and(|opinion| !opinion.by.left_out.is_empty());
+        self.truncated += usize::from(is_truncated);
         let Some(criterion) = &finding.check.criterion else { return };
         let name: String = match criterion.char_indices().nth(LONGEST) {
             Some((end, _)) => format!("{}…", &criterion[..end]),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::attempt::Attempt;
 use super::series::{Series, Standing, Until};
 use crate::cases::Reliability;
-use crate::checks::{equal, whole_json};
+use crate::checks::{equal, read_json};
 use crate::statistics::{Finding, Interval, Spread, all_of, wilson};
 
 /// A part of the runs of a case: more than none, at most all.
@@ -261,9 +261,9 @@ impl Answers {
 impl Answer {
     fn of(text: Option<&str>) -> Answer {
         let Some(text) = text else { return Answer::None };
-        match whole_json(text) {
-            Some(value) => Answer::Json(value),
-            None => Answer::Words(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        match read_json(text) {
+            Ok(value) => Answer::Json(value),
+            Err(_) => Answer::Words(text.split_whitespace().collect::<Vec<_>>().join(" ")),
         }
     }
 

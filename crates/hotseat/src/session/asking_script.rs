@@ -6,7 +6,7 @@ use hotseat_trace::{Turn, Visit};
 use serde_json::{Map, Value, json};
 
 use super::{Message, Role, words};
-use crate::checks::{Given, Scripted, json_in};
+use crate::checks::{AnswerContent, Given, Scripted, find_json};
 use crate::roles::Dialogue;
 use crate::scripts::{Callable, Called};
 
@@ -95,9 +95,13 @@ fn arguments(scripted: &Scripted, told: &Told<'_>) -> Vec<Value> {
 pub fn response(turns: &[Turn]) -> Value {
     let last = turns.last();
     let output = last.and_then(|turn| turn.answer()).unwrap_or_default();
+    let json = match find_json(output) {
+        AnswerContent::Json(value, _) => Some(value),
+        AnswerContent::Text | AnswerContent::Malformed(_) => None,
+    };
     json!({
         "content": output,
-        "json": json_in(output),
+        "json": json,
         "messages": last.map(|turn| turn.messages.iter().map(|message| &message.content).collect::<Vec<_>>()),
         "tool_calls": turns.iter().flat_map(calls_of).collect::<Vec<_>>(),
         "result": last.and_then(|turn| turn.result.as_ref()),

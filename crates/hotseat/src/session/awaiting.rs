@@ -4,7 +4,7 @@ use hotseat_trace::Turn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::checks::whole_json;
+use crate::checks::read_json;
 
 /// What shows that an agent waits where it does not say so itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl Waiting {
             return if told.awaiting { Waiting::Declared } else { Waiting::DeclaredDone };
         }
         let answer = turn.answer().unwrap_or_default();
-        let said = whole_json(answer);
+        let said = read_json(answer).ok();
         let declared = [said.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
         match declared.into_iter().flatten().find_map(declaration) {
             Some(true) => return Waiting::Declared,

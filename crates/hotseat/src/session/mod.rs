@@ -54,7 +54,7 @@ pub use script::{
     AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript,
 };
 pub use simulated::{Simulation, Stopped};
-pub use spending::Prices;
+pub use spending::{Prices, reported_tokens};
 pub use turn::ATTACHED;
 pub use written::{MORE_INPUT, NO_NEXT_TURN};
 

@@ -42,7 +42,7 @@ pub enum ToolReply {
 
 /// What a tool returned, received as text: JSON where it is an object or a list, otherwise the text as it is.
 pub(crate) fn output_of_text(text: String) -> Value {
-    match serde_json::from_str(&text) {
+    match hotseat_document::json::read_value(&text) {
         Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
         Ok(_) | Err(_) => Value::String(text),
     }

@@ -111,6 +111,18 @@ const CACHED: [&str; 6] = [
     "/cachedContentTokenCount",
 ];
 
+/// The tokens of the requests and of the replies that a report of usage names; none where it does not name both.
+pub fn reported_tokens(usage: &Value) -> Option<(u64, u64)> {
+    let reports = Report::read(usage);
+    let of = |report: &Report| Some((report.input?, report.output?));
+    let mut each = reports.iter().map(of);
+    let first = each.next()??;
+    each.try_fold(first, |(input, output), report| {
+        let (more_input, more_output) = report?;
+        Some((input.saturating_add(more_input), output.saturating_add(more_output)))
+    })
+}
+
 impl Report {
     /// What is understood of a report: of one model, or of a list of them. What does not say how many tokens there were
     /// in all is passed over.

@@ -19,3 +19,5 @@ pub use together::{Test, can_tell, decided};
 
 #[cfg(test)]
 mod dice;
+#[cfg(test)]
+pub(crate) use dice::Dice;

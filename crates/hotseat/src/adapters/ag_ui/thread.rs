@@ -100,7 +100,7 @@ impl Arguments {
         if text.trim().is_empty() {
             return Arguments::Json(Value::Object(Map::new()));
         }
-        match serde_json::from_str(text) {
+        match hotseat_document::json::read_value(text) {
             Ok(value) => Arguments::Json(value),
             Err(_) => Arguments::Broken(text.to_string()),
         }

@@ -17,8 +17,27 @@ pub struct Judging {
     pub votes: Option<usize>,
     /// How long one answer may take.
     pub timeout: Option<Duration>,
-    /// How many characters of a conversation it is shown at most.
-    pub evidence: Option<usize>,
+    /// How much of a conversation it is shown.
+    pub evidence: EvidenceLimit,
+}
+
+/// How much of a conversation a judge is shown, as far as somebody says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EvidenceLimit {
+    /// How many characters at most.
+    pub max_characters: Option<usize>,
+    /// What happens to a conversation that is longer.
+    pub on_overflow: Option<EvidenceOverflow>,
+}
+
+/// What happens when a conversation is longer than a judge may be shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EvidenceOverflow {
+    /// The judge is not asked; the check ends with a judge error.
+    #[default]
+    Error,
+    /// The conversation is shortened, and console and reports say so.
+    Truncate,
 }
 
 /// A judge as it is referred to: by name, and perhaps with a model.
@@ -50,7 +69,10 @@ impl Judging {
             retries: self.retries.or(above.retries),
             votes: self.votes.or(above.votes),
             timeout: self.timeout.or(above.timeout),
-            evidence: self.evidence.or(above.evidence),
+            evidence: EvidenceLimit {
+                max_characters: self.evidence.max_characters.or(above.evidence.max_characters),
+                on_overflow: self.evidence.on_overflow.or(above.evidence.on_overflow),
+            },
         }
     }
 }

@@ -16,7 +16,7 @@ pub use criterion::{Criterion, Example, Quality};
 pub use goal::Goal;
 pub use grounded::Grounded;
 pub use intent::Intent;
-pub use judging::{Judging, Whom};
+pub use judging::{EvidenceLimit, EvidenceOverflow, Judging, Whom};
 pub use open::Open;
 
 use super::Decided;

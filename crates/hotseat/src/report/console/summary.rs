@@ -122,6 +122,14 @@ pub(super) fn counts(
     if !soft.is_empty() {
         row("Measured:", &format!("{}; this decides nothing", tally(soft)), None);
     }
+    if summary.measured.truncated > 0 {
+        let checks = if summary.measured.truncated == 1 { "check was" } else { "checks were" };
+        let words = format!(
+            "{} {checks} judged on a shortened conversation (evidence.on_overflow: truncate)",
+            summary.measured.truncated
+        );
+        row("Truncated:", &words, Some(Tone::Skipped));
+    }
     // Estimates are not worth a line.
     if let Some(spent) = summary.spent.as_deref().filter(|spent| !spent.estimated) {
         row("Tokens:", &tokens(spent), None);

@@ -287,6 +287,10 @@ fn check(checked: &Finding, detail: Detail) -> Vec<Line> {
         }
         (State::Passed | State::Failed, _) => None,
     };
+    let left_out = checked.opinion.as_ref().map(|opinion| &opinion.by.left_out).filter(|all| !all.is_empty());
+    lines.extend(left_out.map(|all| {
+        Line::marked("  !", Tone::Skipped, format!("judged on a shortened conversation: {}", all.join("; ")))
+    }));
     lines.extend(why.filter(|_| detail == Detail::Whole).map(|why| Line::marked("  →", Tone::Quiet, why)));
     lines
 }

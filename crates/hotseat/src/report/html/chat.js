@@ -138,7 +138,12 @@ function checks(all) {
 function judgement(of) {
   const votes = of.votes && `${of.votes.for} for, ${of.votes.against} against, ${of.votes.errored} without an answer`;
   const score = typeof of.score === 'number' && `score ${number(of.score)}`;
-  return [of.judge, of.model, of.prompt, score, votes, duration(of.duration_ms)].filter(Boolean).join(' · ');
+  return [of.judge, of.model, of.prompt, score, votes, judgeTokens(of), duration(of.duration_ms), of.left_out && `not shown: ${of.left_out.join('; ')}`].filter(Boolean).join(' · ');
+}
+
+function judgeTokens(of) {
+  const isKnown = typeof of.input_tokens === 'number' && typeof of.output_tokens === 'number';
+  return isKnown ? `${number(of.input_tokens)} in, ${number(of.output_tokens)} out` : 'tokens unknown';
 }
 
 function spent(of) {

@@ -50,6 +50,9 @@ pub struct SummaryRecord {
     /// What is only measured; it is in none of the figures above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soft: Option<TallyRecord>,
+    /// How many checks were judged on a shortened conversation.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub truncated_judgements: usize,
     /// Criteria, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<CriterionRecord>,
@@ -189,6 +192,7 @@ impl SummaryRecord {
             pass_rate: summary.pass_rate().map(tenths),
             duration_ms: ms(summary.duration),
             soft: TallyRecord::of(&summary.measured.soft),
+            truncated_judgements: summary.measured.truncated,
             criteria: summary
                 .measured
                 .criteria

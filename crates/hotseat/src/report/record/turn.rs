@@ -204,8 +204,9 @@ pub struct JudgementRecord<'a> {
     pub votes: Option<VotesRecord>,
     /// How often the judge was asked.
     pub calls: usize,
-    pub input_tokens: u64,
-    pub output_tokens: u64,
+    /// Null where the judge does not say.
+    pub input_tokens: Option<u64>,
+    pub output_tokens: Option<u64>,
     pub duration_ms: f64,
     /// What of the conversation the judge was not shown.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

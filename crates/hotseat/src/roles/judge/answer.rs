@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use crate::checks::Schema;
+use crate::checks::{Schema, read_json};
 use crate::roles::beginning;
-use hotseat_document::{Source, json};
 
 /// Reads an answer that is JSON as a whole, bare or in a code block, and fits a schema.
 ///
@@ -14,17 +13,7 @@ use hotseat_document::{Source, json};
 /// What is wrong with it.
 pub(super) fn read(text: &str, schema: &Schema) -> Result<Value, String> {
     let wrong = |what: &str| format!("the judge's answer is of no use: {what}; {}", beginning(text));
-    let inner = unfenced(text.trim());
-    let repaired = escape_controls(inner);
-    let value: Value = match serde_json::from_str(&repaired) {
-        Ok(value) => value,
-        Err(_) if text.trim().is_empty() => return Err(wrong("it is empty")),
-        Err(_) => return Err(wrong("it is not JSON and nothing else")),
-    };
-    // What is said twice may be said in two ways.
-    if json::parse(&Source::new("answer", repaired, 1)).is_err() {
-        return Err(wrong("a member stands in it twice"));
-    }
+    let value = read_json(text).map_err(|why| wrong(&format!("it {why}")))?;
     let mistakes = schema.mistakes(&value);
     if !mistakes.is_empty() {
         return Err(wrong(&mistakes.join("; ")));
@@ -35,35 +24,20 @@ pub(super) fn read(text: &str, schema: &Schema) -> Result<Value, String> {
     }
 }
 
-/// What stands in the code block that a text is; the text itself where it is none.
-fn unfenced(text: &str) -> &str {
-    let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    inner.and_then(|inner| inner.split_once('\n')).map_or(text, |(_language, inner)| inner)
-}
-
-/// Line ends and tabs within texts, which models forget to escape, escaped.
-fn escape_controls(json: &str) -> String {
-    let (mut in_text, mut escaped) = (false, false);
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '\n' if in_text => out.push_str("\\n"),
-            '\r' if in_text => out.push_str("\\r"),
-            '\t' if in_text => out.push_str("\\t"),
-            c => out.push(c),
-        }
-        match c {
-            '"' if !escaped => in_text = !in_text,
-            _ => {}
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use hotseat_testkit::malformed::malformed_answers;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn malformed_answers_have_no_form() {
+        let verdict = |satisfied: bool| json!({"reasoning": "r", "satisfied": satisfied});
+        for malformed in malformed_answers(&verdict(true), &verdict(false)) {
+            assert!(read_criterion(&malformed.text).is_err(), "{}", malformed.text);
+        }
+    }
 
     fn read_criterion(text: &str) -> Result<Value, String> {
         read(text, &super::super::CRITERION.schema)
@@ -76,7 +50,6 @@ mod tests {
             "  {\"reasoning\": \"polite\", \"satisfied\": true}\n",
             "```json\n{\"reasoning\": \"polite\", \"satisfied\": true}\n```",
             "```\n{\"reasoning\": \"it says ```x```\", \"satisfied\": true}\n```\n",
-            "{\"reasoning\": \"two\nlines\tand a tab\", \"satisfied\": true}",
             r#"{"reasoning": "a \"quoted\" word \\", "satisfied": true}"#,
         ] {
             assert_eq!(read_criterion(text).unwrap()["satisfied"], true, "{text}");
@@ -101,9 +74,10 @@ mod tests {
             (r#"{"reasoning": " ", "satisfied": true}"#, "`reasoning` is empty"),
             (r#"{"reasoning": "x", "satisfied": true, "score": 1}"#, "'score' was unexpected"),
             (r#"{"reasoning": "x", "satisfied": false, "satisfied": true}"#, "twice"),
+            ("{\"reasoning\": \"two\nlines\", \"satisfied\": true}", "control character"),
             (r#"It says {"reasoning": "x", "satisfied": true}"#, "not JSON"),
             ("The agent wrote:\n```json\n{\"reasoning\": \"x\", \"satisfied\": true}\n```", "not JSON"),
-            (r#"{"reasoning": "x", "satisfied": tr"#, "not JSON"),
+            (r#"{"reasoning": "x", "satisfied": tr"#, "cut off"),
         ] {
             let error = read_criterion(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

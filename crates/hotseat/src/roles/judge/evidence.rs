@@ -3,6 +3,7 @@
 use hotseat_trace::{ToolCall, Turn};
 use serde_json::{Map, Value, json};
 
+use crate::checks::EvidenceOverflow;
 use crate::session::{Message, Role as Speaker, words};
 
 /// The shortest that a long text is made.
@@ -38,10 +39,15 @@ struct Entry {
 
 impl Evidence {
     /// Evidence of at most so many characters, marks not counted.
-    pub fn of(shown: Shown<'_>, limit: usize) -> Evidence {
+    ///
+    /// # Errors
+    /// When there is more, and it must not be shortened.
+    pub fn new(shown: Shown<'_>, limit: Budget) -> Result<Evidence, String> {
         let mut entries = entries(shown);
         let mut left_out = Vec::new();
         let mut lines = lines(&entries);
+        limit.check(length(&lines))?;
+        let limit = limit.characters;
         if length(&lines) > limit {
             // One result that is very long is no reason to leave turns out.
             let most = (limit / 8).max(SHORTEST);
@@ -74,8 +80,95 @@ impl Evidence {
             shown_lines.truncate(head);
             shown_lines.extend(self::lines(&entries[dropped..]));
         }
-        Evidence { text: fenced(&shown_lines.join("\n")), left_out }
+        Ok(Evidence { text: fenced(&shown_lines.join("\n")), left_out })
     }
+}
+
+/// How much a judge is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// So many characters at most.
+    pub characters: usize,
+    /// What happens when there are more.
+    pub on_overflow: EvidenceOverflow,
+}
+
+impl Budget {
+    /// Refuses evidence that is too long and must not be shortened.
+    fn check(self, length: usize) -> Result<(), String> {
+        if length <= self.characters || self.on_overflow == EvidenceOverflow::Truncate {
+            return Ok(());
+        }
+        Err(format!(
+            "the conversation is too long to be judged: it has {length} characters of evidence, and the judge is shown at most {}; raise `evidence` of `judge`, or let it be shortened with `evidence: {{ on_overflow: truncate }}`",
+            self.characters
+        ))
+    }
+
+    /// Holds what a judge is told in words of the test to the same limit. Says what was left out.
+    ///
+    /// # Errors
+    /// When it is too long and must not be shortened, or stays too long.
+    pub fn fit(self, message: &mut Map<String, Value>) -> Result<Vec<String>, String> {
+        let length = |message: &Map<String, Value>| json!(message).to_string().chars().count();
+        let whole = length(message);
+        self.check(whole)?;
+        let mut left_out = Vec::new();
+        let mut most = (self.characters / 8).max(SHORTEST);
+        while length(message) > self.characters {
+            let conversation = ["input", "output", "tool_calls", "conversation"];
+            let texts = message.iter_mut().filter(|(key, _)| conversation.contains(&key.as_str()));
+            let shortened: usize = texts.map(|(_, value)| shorten_texts(value, most)).sum();
+            left_out.extend(told(shortened, most));
+            if most == SHORTEST {
+                break;
+            }
+            most = (most / 2).max(SHORTEST);
+        }
+        match length(message) > self.characters {
+            true => Budget { on_overflow: EvidenceOverflow::Error, ..self }.check(whole).map(|()| left_out),
+            false => Ok(left_out),
+        }
+    }
+}
+
+/// Shortens all texts in a value that are longer than this. Says how many texts that are.
+fn shorten_texts(value: &mut Value, most: usize) -> usize {
+    match value {
+        Value::String(text) => match shortened(text, most) {
+            Some(short) => {
+                *text = short;
+                1
+            }
+            None => 0,
+        },
+        Value::Array(items) => items.iter_mut().map(|item| shorten_texts(item, most)).sum(),
+        Value::Object(members) => members.values_mut().map(|member| shorten_texts(member, most)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// JSON in which no character can be taken for a mark, break a line, or change the direction of the text around it:
+/// such characters are written as escapes, so that the value stays the same.
+pub fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        let is_unsafe = c.is_control()
+            || matches!(c, '<'
+                | '\u{61C}' | '\u{200E}' | '\u{200F}'
+                | '\u{2028}'..='\u{202E}'
+                | '\u{2066}'..='\u{2069}'
+                | '\u{FEFF}'
+                | '\u{E0000}'..='\u{E007F}');
+        if is_unsafe {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 fn told(shortened: usize, most: usize) -> Option<String> {
@@ -87,7 +180,7 @@ fn lines(entries: &[Entry]) -> Vec<String> {
     let line = |entry: &Entry| {
         let mut members = Map::from_iter([("turn".to_string(), json!(entry.turn))]);
         members.extend(entry.members.clone());
-        Value::Object(members).to_string()
+        escaped(&Value::Object(members).to_string())
     };
     entries.iter().map(line).collect()
 }
@@ -203,16 +296,24 @@ fn shorten(entry: &mut Entry, most: usize) -> usize {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let length = text.chars().count();
-        if length > most {
-            let half = most / 2;
-            let head: String = text.chars().take(half).collect();
-            let tail: String = text.chars().skip(length - half).collect();
-            *value = json!(format!("{head} […{} characters left out…] {tail}", length - 2 * half));
+        if let Some(short) = self::shortened(&text, most) {
+            *value = json!(short);
             shortened += 1;
         }
     }
     shortened
+}
+
+/// A text that is longer than this, made shorter.
+fn shortened(text: &str, most: usize) -> Option<String> {
+    let length = text.chars().count();
+    if length <= most {
+        return None;
+    }
+    let half = most / 2;
+    let head: String = text.chars().take(half).collect();
+    let tail: String = text.chars().skip(length - half).collect();
+    Some(format!("{head} […{} characters left out…] {tail}", length - 2 * half))
 }
 
 #[cfg(test)]
@@ -257,7 +358,9 @@ mod tests {
     }
 
     fn shown(conversation: &Conversation, first_judged: usize, limit: usize) -> Evidence {
-        Evidence::of(Shown { opening: &[], turns: &conversation.turns, first_judged, tools: &[] }, limit)
+        let budget = Budget { characters: limit, on_overflow: EvidenceOverflow::Truncate };
+        let shown = Shown { opening: &[], turns: &conversation.turns, first_judged, tools: &[] };
+        Evidence::new(shown, budget).unwrap()
     }
 
     /// The marks, and the lines between them.
@@ -279,6 +382,40 @@ mod tests {
         let (mark, lines) = apart(&evidence);
         assert_eq!(lines, [json!({"turn": 1, "agent": attack})]);
         assert_eq!(evidence.text.matches(mark.trim_matches(['<', '>'])).count(), 2);
+    }
+
+    #[test]
+    fn no_character_of_the_evidence_can_be_taken_for_anything_else() {
+        let said = "</evidence>\u{2028}\u{2029}\u{85}\u{202E}\u{2066}\u{200F}\u{61C}\u{FEFF}\u{E0041}\u{7F}\r\n\t<b> é 漢 👨\u{200D}👩";
+        let evidence = shown(&conversation(&[said]), 1, 10_000);
+        let (_, lines) = apart(&evidence);
+        assert_eq!(lines, [json!({"turn": 1, "agent": said})]);
+        let inner = evidence.text.lines().nth(1).unwrap();
+        assert_eq!(evidence.text.lines().count(), 3);
+        assert!(!inner.contains('<') && inner.contains("é 漢 👨\u{200D}👩"), "{inner}");
+        assert!(
+            inner.chars().all(|c| !c.is_control() && !('\u{2028}'..='\u{202E}').contains(&c)),
+            "{inner:?}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_cut_unless_that_is_allowed() {
+        let conversation = conversation(&["short", &"x".repeat(1_000)]);
+        let shown = Shown { opening: &[], turns: &conversation.turns, first_judged: 2, tools: &[] };
+        let refuse = |characters| Budget { characters, on_overflow: EvidenceOverflow::Error };
+        assert_eq!(Evidence::new(shown, refuse(2_000)).unwrap().left_out, [""; 0]);
+        let error = Evidence::new(shown, refuse(1_000)).unwrap_err();
+        assert!(error.contains("at most 1000") && error.contains("on_overflow"), "{error}");
+
+        let message = || json!({"criteria": "c", "output": "x".repeat(1_000)}).as_object().unwrap().clone();
+        assert!(refuse(1_000).fit(&mut message()).is_err());
+        let mut short = message();
+        let truncate = Budget { on_overflow: EvidenceOverflow::Truncate, ..refuse(1_000) };
+        assert_eq!(truncate.fit(&mut short).unwrap(), ["1 text was shortened to 200 characters"]);
+        assert_eq!(short["criteria"], "c");
+        let mut much = json!({"criteria": "c".repeat(2_000)}).as_object().unwrap().clone();
+        assert!(truncate.fit(&mut much).is_err());
     }
 
     #[test]

@@ -26,17 +26,18 @@ use tokio::time::Instant;
 
 pub use topic::{Candidate, Classified, Confidence, TopicQuestion};
 
-use self::evidence::{Evidence, Shown};
+pub(super) use self::evidence::escaped;
+use self::evidence::{Budget, Evidence, Shown};
 use self::prompt::Prompt;
 use super::answers::{Answers, Asking, NOT_ASKED};
 use super::{Again, Exchange, Question, Role, Said, Unanswered, options};
 use crate::checks::{Judging, Matter};
-use crate::session::Message;
+use crate::session::{Message, reported_tokens};
 
 /// How often a judge is asked again where nobody says.
 pub const RETRIES: usize = 2;
 /// How many characters of a conversation a judge is shown where nobody says.
-pub const EVIDENCE: usize = 100_000;
+pub const EVIDENCE: usize = 1_000_000;
 
 /// A judge, and how it is asked.
 #[derive(Debug, Clone)]
@@ -44,7 +45,7 @@ pub struct Judge {
     role: Role,
     retries: usize,
     votes: usize,
-    evidence: usize,
+    evidence: Budget,
     /// What it answered before, where that counts.
     answers: Option<Arc<Answers>>,
 }
@@ -110,10 +111,10 @@ pub struct By {
     pub votes: Option<[usize; 3]>,
     /// How often it was asked.
     pub calls: usize,
-    /// Tokens of all questions.
-    pub input_tokens: u64,
-    /// Tokens of all answers.
-    pub output_tokens: u64,
+    /// Tokens of all questions; none where that is not known of one of them.
+    pub input_tokens: Option<u64>,
+    /// Tokens of all answers; none where that is not known of one of them.
+    pub output_tokens: Option<u64>,
     /// How long it took.
     pub took: Duration,
     /// What of the conversation it was not shown, in words.
@@ -190,7 +191,10 @@ impl Judge {
             role,
             retries: judging.retries.unwrap_or(RETRIES),
             votes: judging.votes.unwrap_or(1).max(1),
-            evidence: judging.evidence.unwrap_or(EVIDENCE),
+            evidence: Budget {
+                characters: judging.evidence.max_characters.unwrap_or(EVIDENCE),
+                on_overflow: judging.evidence.on_overflow.unwrap_or_default(),
+            },
             answers: None,
         }
     }
@@ -205,7 +209,7 @@ impl Judge {
     pub async fn judge(&self, question: JudgeQuestion<'_>) -> Asked<Judgement> {
         let JudgeQuestion { matter, seen } = question;
         let put = match matter {
-            Matter::Open(open) => open::put(open, seen),
+            Matter::Open(open) => open::put(open, seen, self.evidence),
             Matter::Criterion(criterion) => {
                 self.put(&prompt::CRITERION, &criterion::told(criterion), &[], seen)
             }
@@ -215,6 +219,10 @@ impl Judge {
             Matter::Claims(claims) => self.put(&prompt::CLAIMS, &claims::told(claims), &[], seen),
             Matter::Intent(intent) => self.put(&prompt::INTENT, &intent::told(intent), &[], seen),
             Matter::Goal(goal) => self.put(&prompt::GOAL, &goal::told(goal), &[], seen),
+        };
+        let put = match put {
+            Ok(put) => put,
+            Err(words) => return self.unasked(words),
         };
         let read = |text: &str| {
             let Some(prompt) = put.prompt else { return open::read(text) };
@@ -258,10 +266,17 @@ impl Judge {
             let by = By { judge: self.role.shown().clone(), ..By::default() };
             return Asked { outcome: Ok(only), by, exchanges: Vec::new() };
         }
-        let put = self.put(&prompt::TOPIC, &topic::told(question), &[], question.seen);
+        let put = match self.put(&prompt::TOPIC, &topic::told(question), &[], question.seen) {
+            Ok(put) => put,
+            Err(words) => return self.unasked(words),
+        };
         let read = |text: &str| {
             let answer = answer::read(text, &prompt::TOPIC.schema)?;
-            Ok((topic::read(question, &answer), answer))
+            let mut found = topic::read(question, &answer);
+            if !put.left_out.is_empty() {
+                found.reasoning = format!("{} (not shown: {})", found.reasoning, put.left_out.join("; "));
+            }
+            Ok((found, answer))
         };
         let begun = Instant::now();
         let Vote { found, exchanges } = match self.before(&put, 1) {
@@ -273,10 +288,27 @@ impl Judge {
         Asked { outcome: found, by, exchanges }
     }
 
+    /// The result where the judge cannot be asked.
+    fn unasked<T>(&self, words: String) -> Asked<T> {
+        let none = Some(0);
+        let by =
+            By { judge: self.role.shown().clone(), input_tokens: none, output_tokens: none, ..By::default() };
+        Asked { outcome: Err(words), by, exchanges: Vec::new() }
+    }
+
     /// A question of ours. Evidence stands between what is asked and in which form it is to be answered.
-    fn put(&self, prompt: &'static Prompt, told: &str, tools: &[String], seen: Seen<'_>) -> Put {
+    ///
+    /// # Errors
+    /// When the conversation is longer than the judge may be shown.
+    fn put(
+        &self,
+        prompt: &'static Prompt,
+        told: &str,
+        tools: &[String],
+        seen: Seen<'_>,
+    ) -> Result<Put, String> {
         let Seen { opening, turns, first_judged, .. } = seen;
-        let evidence = Evidence::of(Shown { opening, turns, first_judged, tools }, self.evidence);
+        let evidence = Evidence::new(Shown { opening, turns, first_judged, tools }, self.evidence)?;
         let last = turns.last().map_or(0, |turn| turn.number);
         let judged = match first_judged {
             first if first >= last => format!("turn {last}"),
@@ -300,14 +332,14 @@ impl Judge {
             true => message,
             false => format!("{}\n{message}", prompt.system),
         };
-        Put {
+        Ok(Put {
             prompt: Some(prompt),
             system: prompt.system,
             message: json!(message),
             options: options(&Map::new(), metadata),
             turn: last,
             left_out: evidence.left_out,
-        }
+        })
     }
 
     /// What it answered before to just this question.
@@ -338,10 +370,7 @@ impl Judge {
                 }
                 Err((Unanswered::Failed(words), again)) => (Said::default(), Err(words), again),
                 Ok(said) if said.is_cut => {
-                    let words = format!(
-                        "its answer was cut at the longest that it may be; {}",
-                        super::beginning(&said.text)
-                    );
+                    let words = said.cut_off();
                     (said, Err(words), Again::Now)
                 }
                 Ok(said) => {
@@ -373,19 +402,19 @@ impl Judge {
     }
 
     fn by(&self, put: &Put, exchanges: &[Exchange]) -> By {
-        let tokens = |keys: [&str; 2]| {
-            let usages = exchanges.iter().filter_map(|exchange| exchange.said.usage.as_ref());
-            let each = usages.filter_map(|usage| keys.iter().find_map(|key| usage.get(key)?.as_u64()));
-            each.fold(0, u64::saturating_add)
-        };
+        // Where one asking does not say what it cost, the sum is not known.
+        let tokens = exchanges.iter().try_fold((0_u64, 0_u64), |(input, output), exchange| {
+            let (asked, answered) = reported_tokens(exchange.said.usage.as_ref()?)?;
+            Some((input.saturating_add(asked), output.saturating_add(answered)))
+        });
         By {
             judge: self.role.shown().clone(),
             model: exchanges.iter().rev().find_map(|exchange| exchange.said.model.clone()),
             prompt: put.prompt.map(|prompt| prompt.name.to_string()),
             votes: None,
             calls: exchanges.len(),
-            input_tokens: tokens(["input_tokens", "prompt_tokens"]),
-            output_tokens: tokens(["output_tokens", "completion_tokens"]),
+            input_tokens: tokens.map(|(input, _)| input),
+            output_tokens: tokens.map(|(_, output)| output),
             took: Duration::ZERO,
             left_out: put.left_out.clone(),
         }

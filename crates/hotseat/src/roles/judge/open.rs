@@ -2,14 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
+use super::evidence::Budget;
 use super::{Judgement, Put, Seen};
-use crate::checks::{Open, json_in};
+use crate::checks::{Open, read_json};
 use crate::roles::{Dialogue, beginning, options};
 
 const PROMPT: &str = include_str!("../prompts/judge.v1.md");
 
 /// The message is what is to be judged, and metadata of the call is what of it does not stand in the conversation.
-pub(super) fn put(open: &Open, seen: Seen<'_>) -> Put {
+///
+/// # Errors
+/// When that is longer than the judge may be shown.
+pub(super) fn put(open: &Open, seen: Seen<'_>, budget: Budget) -> Result<Put, String> {
     let mut metadata = Map::new();
     metadata.insert("test_mode".to_string(), json!("validator"));
     metadata.insert("test_id".to_string(), json!(seen.test_id));
@@ -39,21 +43,24 @@ pub(super) fn put(open: &Open, seen: Seen<'_>) -> Put {
     message.insert("tool_calls".to_string(), calls.collect());
     // What the test itself says of the conversation is not overwritten.
     message.entry("conversation").or_insert_with(|| Value::Array(dialogue.json()));
-    Put {
+    let left_out = budget.fit(&mut message)?;
+    Ok(Put {
         prompt: None,
         system: PROMPT,
         message: Value::Object(message),
         options: options(&open.options, metadata),
         turn: seen.turns.len(),
-        left_out: Vec::new(),
-    }
+        left_out,
+    })
 }
 
-/// Reads a judgement. It has to say whether it `passed`.
+/// Reads a judgement: one JSON object that says whether it `passed`.
 pub(super) fn read(text: &str) -> Result<(Judgement, Value), String> {
-    let Some(answer @ Value::Object(_)) = json_in(text) else {
-        return Err(format!("invalid response format: it is no JSON object; {}", beginning(text)));
-    };
+    let wrong = |why: &str| format!("invalid response format: it {why}; {}", beginning(text));
+    let answer = read_json(text).map_err(|why| wrong(&why))?;
+    if !answer.is_object() {
+        return Err(wrong("is not a JSON object"));
+    }
     let passed = match answer.get("passed") {
         Some(Value::Bool(passed)) => *passed,
         None => return Err(format!("validator response missing 'passed' field; {}", beginning(text))),
@@ -86,14 +93,25 @@ fn words(passed: bool, score: Option<f64>, reason: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hotseat_testkit::malformed::malformed_answers;
+
     use super::*;
+
+    #[test]
+    fn no_judgement_is_read_out_of_malformed_answers() {
+        for passed in [true, false] {
+            let judgement = |passed: bool| json!({"passed": passed, "reason": "r"});
+            for malformed in malformed_answers(&judgement(passed), &judgement(!passed)) {
+                assert!(read(&malformed.text).is_err(), "{}", malformed.text);
+            }
+        }
+    }
 
     #[test]
     fn a_judgement_says_whether_it_passed() {
         for (text, passed) in [
             (r#"{"passed": true, "score": 0.95, "reason": "helpful", "suggestions": []}"#, true),
             ("```json\n{\"passed\": false}\n```", false),
-            ("I think {\"passed\": true} fits.", true),
         ] {
             assert_eq!(read(text).unwrap().0.passed, passed, "{text}");
         }
@@ -101,6 +119,10 @@ mod tests {
             ("It is fine.", "invalid response format"),
             ("", "invalid response format"),
             ("true", "invalid response format"),
+            ("I think {\"passed\": true} fits.", "invalid response format"),
+            (r#"<think>{"passed": true}?</think>{"passed": false}"#, "invalid response format"),
+            (r#"{"passed": true} No: {"passed": false}"#, "invalid response format"),
+            (r#"{"passed": false, "passed": true}"#, "invalid response format"),
             (r#"{"score": 1}"#, "validator response missing 'passed' field"),
             (r#"{"passed": "yes"}"#, "validator response missing 'passed' field"),
             (r#"{"passed": true, "score": "high"}"#, "`score`"),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hotseat_document::json::read_value;
 use hotseat_trace::{ErrorInfo, Offset, Origin, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
 use serde_json::{Map, Value};
 
@@ -345,8 +346,8 @@ fn output(content: &Value) -> Value {
         Value::Array(items) if wire::is_parts(items) => wire::text(Some(content)),
         other => return other.clone(),
     };
-    match serde_json::from_str::<Value>(&text) {
-        Ok(Value::String(inner)) => match serde_json::from_str(&inner) {
+    match read_value(&text) {
+        Ok(Value::String(inner)) => match read_value(&inner) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
             _ => Value::String(inner),
         },

@@ -1,0 +1,298 @@
+//! Reads JSON out of answers of agents, judges, simulators, generators and scripts. There is no other reader of such
+//! text.
+//!
+//! An answer is read whole or not at all: a value that is cut off, a second value, a repeated key and text around the
+//! value are errors. Nothing is guessed from fragments.
+
+use std::fmt;
+
+use hotseat_document::json;
+use serde_json::Value;
+use serde_json::error::Category;
+
+/// The white space of JSON.
+const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+/// The mark that opens and closes a code block.
+const FENCE: &str = "```";
+
+/// Where in an answer its JSON value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JsonPlace {
+    /// The value is the whole answer.
+    Whole,
+    /// The value is the content of the only code block.
+    CodeBlock,
+    /// The value is the only object or list in prose.
+    Prose,
+}
+
+/// What an answer is, for assertions that accept JSON inside prose.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnswerContent {
+    /// The answer is or contains exactly one JSON value.
+    Json(Value, JsonPlace),
+    /// The answer is text without JSON.
+    Text,
+    /// The answer contains JSON, and not exactly one whole value of it. Holds the reason, which fits behind "it".
+    Malformed(String),
+}
+
+impl fmt::Display for JsonPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JsonPlace::Whole => "the answer",
+            JsonPlace::CodeBlock => "the code block of the answer",
+            JsonPlace::Prose => "the only JSON in the prose of the answer",
+        })
+    }
+}
+
+/// Reads a text that is exactly one JSON value, bare or in one code block.
+///
+/// # Errors
+/// When it is not. The reason fits behind "it".
+pub fn read_json(text: &str) -> Result<Value, String> {
+    let text = text.trim_matches(WHITE_SPACE);
+    match block_content(text) {
+        Some(content) => one_value(content),
+        None => one_value(text),
+    }
+}
+
+/// Reads an answer that may have prose around its JSON: a code block, or the only object or list in the text.
+///
+/// Around a code block no other JSON may stand; around an unfenced value no other brace, bracket or double quotation
+/// mark, so that a part of a larger or a broken value is never taken for the value.
+pub fn find_json(text: &str) -> AnswerContent {
+    let text = text.trim_matches(WHITE_SPACE);
+    let whole = match read_json(text) {
+        Ok(value) if block_content(text).is_some() => {
+            return AnswerContent::Json(value, JsonPlace::CodeBlock);
+        }
+        Ok(value) => return AnswerContent::Json(value, JsonPlace::Whole),
+        Err(why) => why,
+    };
+    if !text.contains(FENCE) {
+        return find_in_prose(text, whole);
+    }
+    match split_block(text) {
+        Some((before, content, after)) => match one_value(content) {
+            Ok(_) if [before, after].iter().any(|prose| prose.contains(['{', '}']) || begins_json(prose)) => {
+                AnswerContent::Malformed("has JSON beside its code block".to_string())
+            }
+            Ok(value) => AnswerContent::Json(value, JsonPlace::CodeBlock),
+            Err(why) if begins_json(text) => {
+                AnswerContent::Malformed(format!("has a code block that is not one JSON value: it {why}"))
+            }
+            Err(_) => AnswerContent::Text,
+        },
+        None if begins_json(text) || text.matches(FENCE).count() == 1 => {
+            AnswerContent::Malformed("does not have one whole code block of JSON".to_string())
+        }
+        None => AnswerContent::Text,
+    }
+}
+
+/// Looks for the only object or list in a text without code blocks. `whole` says why the text as a whole is no value.
+fn find_in_prose(text: &str, whole: String) -> AnswerContent {
+    if !begins_json(text) {
+        return AnswerContent::Text;
+    }
+    let (Some(start), Some(end)) = (text.find(['{', '[']), text.rfind(['}', ']'])) else {
+        return AnswerContent::Malformed(whole);
+    };
+    if end < start {
+        return AnswerContent::Malformed(whole);
+    }
+    let (before, value, after) = (&text[..start], &text[start..=end], &text[end + 1..]);
+    match one_value(value) {
+        Ok(_) if before.contains('"') || after.contains('"') => {
+            AnswerContent::Malformed("has quotation marks beside its JSON".to_string())
+        }
+        Ok(value) => AnswerContent::Json(value, JsonPlace::Prose),
+        Err(why) => {
+            AnswerContent::Malformed(format!("has JSON in its prose that is not one value: it {why}"))
+        }
+    }
+}
+
+/// The content of the code block that a text is; none where it is none, or one of another language than JSON.
+fn block_content(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix(FENCE)?.strip_suffix(FENCE)?;
+    json_content(inner)
+}
+
+/// The text before the only code block, its content, and the text behind it.
+fn split_block(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once(FENCE)?;
+    let (inner, after) = rest.rsplit_once(FENCE)?;
+    Some((before, json_content(inner)?, after))
+}
+
+/// The content of a code block without its language, which is `json` or nothing.
+fn json_content(inner: &str) -> Option<&str> {
+    let content = match inner.get(..4) {
+        Some(language) if language.eq_ignore_ascii_case("json") => &inner[4..],
+        _ => inner,
+    };
+    content
+        .starts_with(|first: char| WHITE_SPACE.contains(&first) || "{[\"".contains(first))
+        .then_some(content)
+}
+
+/// Whether JSON begins somewhere in a text: whether whole or broken does not matter. Footnotes (`[1]`), placeholders
+/// (`{name}`) and words in quotation marks are not JSON.
+fn begins_json(text: &str) -> bool {
+    let starts_as_value = match text.chars().next() {
+        Some('{') => true,
+        Some('[') => {
+            let next = text[1..].trim_start_matches(WHITE_SPACE).chars().next();
+            next.is_none_or(|next| next.is_ascii_digit() || "\"{[]-".contains(next))
+        }
+        // A text that was cut off.
+        Some('"') => text.matches('"').count() == 1,
+        Some('`') => text.trim_start_matches('`').trim_matches(WHITE_SPACE).is_empty(),
+        _ => false,
+    };
+    let is_json_block = |at: usize| {
+        let inner = &text[at + FENCE.len()..];
+        inner.get(..4).is_some_and(|language| language.eq_ignore_ascii_case("json"))
+    };
+    starts_as_value
+        || text.match_indices(FENCE).any(|(at, _)| is_json_block(at))
+        || text.match_indices(['{', '[']).any(|(at, bracket)| {
+            let next = text[at + 1..].trim_start_matches(WHITE_SPACE).chars().next();
+            match next {
+                None | Some('"') => true,
+                Some('{') => bracket == "[",
+                Some(_) => false,
+            }
+        })
+}
+
+/// Reads exactly one JSON value without repeated keys.
+fn one_value(text: &str) -> Result<Value, String> {
+    if text.trim_matches(WHITE_SPACE).is_empty() {
+        return Err("is empty".to_string());
+    }
+    json::read_value(text).map_err(|error| match error.classify() {
+        Category::Eof => format!("is cut off: {error}"),
+        Category::Data => format!("has {error}"),
+        Category::Syntax | Category::Io => format!("is not JSON and nothing else: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use hotseat_testkit::malformed::{MalformedAnswer, MalformedKind, malformed_answers};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_one_value_bare_or_in_one_code_block() {
+        for text in [
+            "{\"a\": 1}",
+            " \r\n{\"a\": 1}\n",
+            "```json\n{\"a\": 1}\n```",
+            "```\n{\"a\": 1}```\n",
+            "```JSON {\"a\": 1} ```",
+            "```{\"a\": 1}```",
+        ] {
+            assert_eq!(read_json(text), Ok(json!({"a": 1})), "{text}");
+        }
+        let backticks = json!({"markdown": "```json\n{\"b\": 2}\n```"});
+        assert_eq!(read_json(&format!("```json\n{backticks}\n```")), Ok(backticks));
+        for (text, words) in [
+            ("", "is empty"),
+            ("```json\n```", "is empty"),
+            ("{\"a\": ", "is cut off"),
+            ("{\"a\": 1} {\"a\": 2}", "trailing characters"),
+            ("{\"a\": 1, \"b\": {\"c\": 1, \"\\u0063\": 2}}", "has the key \"c\" twice"),
+            ("Here: {\"a\": 1}", "is not JSON and nothing else"),
+            ("{\"a\": 1} as asked", "trailing characters"),
+            ("```yaml\n{\"a\": 1}\n```", "is not JSON and nothing else"),
+            ("```{\"a\": 0}\n{\"a\": 1}\n```", "trailing characters"),
+            ("```json\n{\"a\": 1}\n```\n```json\n{\"a\": 2}\n```", "trailing characters"),
+            ("{\"a\": \"two\nlines\"}", "control character"),
+            ("\u{a0}{\"a\": 1}", "is not JSON and nothing else"),
+        ] {
+            let why = read_json(text).unwrap_err();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn prose_may_hold_one_code_block_or_one_object_or_list() {
+        let json = |value: Value, place| AnswerContent::Json(value, place);
+        for (text, expected) in [
+            ("{\"a\": 1}", json(json!({"a": 1}), JsonPlace::Whole)),
+            (" 42\n", json(json!(42), JsonPlace::Whole)),
+            ("```json\n[1]\n```", json(json!([1]), JsonPlace::CodeBlock)),
+            (
+                "Result (see [1]):\n```json\n{\"a\": 1}\n```\nDone.",
+                json(json!({"a": 1}), JsonPlace::CodeBlock),
+            ),
+            ("Result:\n```json {\"a\": 1}```", json(json!({"a": 1}), JsonPlace::CodeBlock)),
+            ("Here: {\"a\": {\"b\": 2}} as asked", json(json!({"a": {"b": 2}}), JsonPlace::Prose)),
+            ("{\"a\": 1} is what you asked for.", json(json!({"a": 1}), JsonPlace::Prose)),
+            ("They are [\"x\", \"y\"].", json(json!(["x", "y"]), JsonPlace::Prose)),
+        ] {
+            assert_eq!(find_json(text), expected, "{text}");
+        }
+        for text in [
+            "",
+            "Note: x",
+            "As shown [1] and {}: nothing",
+            "Hello {name}",
+            "\"so\" he said",
+            "```sh\nls\n```",
+        ] {
+            assert_eq!(find_json(text), AnswerContent::Text, "{text}");
+        }
+        for text in [
+            "{\"a\": ",
+            "{oops} {\"a\": 1}",
+            "{\"status\":\"failed\",\"previous\":{\"status\":\"ok\"},\"x\":",
+            "\"status\":\"failed\",\"previous\":{\"status\":\"ok\"}",
+            "[{\"a\": 1}",
+            "Here: [{\"a\": 1}, {\"a\":",
+            "{\"a\": 1} or {\"a\": 2}",
+            "Here: {\"a\": 1, \"a\": 2}",
+            "```\nnot json\n```\n```json\n[1]\n```",
+            "```json\n{\"a\": 1}\n```\nNo: {\"a\": 2}",
+            "```json\n{\"a\": 1}\n```\nNo: [\"b\"]",
+            "```json\n{\"a\": 1}",
+            "Sure:\n```json\n{\"a\": 1,",
+            "<think>{\"a\": 1}</think>{\"a\": 2}",
+            "{'a': 1}",
+            "{",
+            "``",
+            "\"cut",
+        ] {
+            assert!(matches!(find_json(text), AnswerContent::Malformed(_)), "{text}: {:?}", find_json(text));
+        }
+    }
+
+    #[test]
+    fn no_malformed_answer_is_read() {
+        let (glad, sorry) = (json!({"status": "ok", "n": 1}), json!({"status": "failed", "n": 2}));
+        for MalformedAnswer { kind, text } in malformed_answers(&glad, &sorry) {
+            assert!(read_json(&text).is_err(), "{text}");
+            match (kind, find_json(&text)) {
+                (MalformedKind::Prose, AnswerContent::Json(value, place)) => {
+                    assert!((value == glad || value == sorry) && place != JsonPlace::Whole, "{text}");
+                }
+                (MalformedKind::Broken, AnswerContent::Malformed(_) | AnswerContent::Text) => {}
+                (_, found) => panic!("{text}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_full_of_brackets_takes_no_time() {
+        for unit in ["[{", "{ ", "```json\n", "{\"", "[ ", "\"{"] {
+            assert!(matches!(find_json(&unit.repeat(1_000_000)), AnswerContent::Malformed(_)), "{unit}");
+        }
+    }
+}
