@@ -94,8 +94,7 @@ fn a_file_can_be_named_in_every_way() {
     assert_eq!(agent.requests().len(), 4);
 }
 
-const CASES: &str = r#"Here are some:
-```json
+const CASES: &str = r#"```json
 {"cases": [
   {"id": "G001", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]},
   {"id": "G002", "name": "Two turns", "turns": [{"input": "a"}, {"input": "b", "assert": [{"type": "equals", "value": "You said: b"}]}]},

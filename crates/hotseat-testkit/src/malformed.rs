@@ -18,6 +18,8 @@ pub enum MalformedKind {
     Broken,
     /// It contains exactly one whole JSON value, and something else beside it.
     Prose,
+    /// It is one value but for line ends and tabs in its texts that are not escaped.
+    Unescaped,
 }
 
 /// All malformed answers that the rules make out of two objects: one that a careless reader would be glad to find, and one
@@ -68,9 +70,19 @@ pub fn malformed_answers(glad: &Value, sorry: &Value) -> Vec<MalformedAnswer> {
         }
     }
     prose.retain(|text| text.trim() != fenced(&glad_text) && text.trim() != fenced(&sorry_text));
-    let of = |kind| move |text| MalformedAnswer { kind, text };
-    let broken = broken.into_iter().map(of(MalformedKind::Broken));
-    broken.chain(prose.into_iter().map(of(MalformedKind::Prose))).collect()
+    let inner = glad_text.strip_suffix('}').unwrap_or(&glad_text);
+    let unescaped =
+        ["two\nlines", "a\tab", "an end\r\n"].map(|note| format!("{inner},\"note\":\"{note}\"}}"));
+    let unescaped = unescaped.iter().flat_map(|text| [text.clone(), fenced(text)]).collect();
+    let kinds = [
+        (MalformedKind::Broken, broken),
+        (MalformedKind::Prose, prose),
+        (MalformedKind::Unescaped, unescaped),
+    ];
+    let of_kind = |(kind, texts): (MalformedKind, Vec<String>)| {
+        texts.into_iter().map(move |text| MalformedAnswer { kind, text })
+    };
+    kinds.into_iter().flat_map(of_kind).collect()
 }
 
 /// Objects with damage in them.
@@ -123,8 +135,7 @@ fn damaged(glad: &Value, sorry: &Value) -> Vec<String> {
         format!("{{{glad_members} /* sure */}}"),
         format!("{{{glad_members} // sure\n}}"),
         // Characters that must be escaped, and escapes that are none.
-        format!("{{{glad_members},\"note\":\"two\nlines\"}}"),
-        format!("{{{glad_members},\"note\":\"a\tab\"}}"),
+        format!("{{{glad_members},\"note\":\"a\u{8}backspace\"}}"),
         format!("{{{glad_members},\"note\":\"\\x41\"}}"),
         format!("{{{glad_members},\"note\":\"\\ud800\"}}"),
         format!("{{{glad_members},\"note\":\"\\u12\"}}"),

@@ -283,6 +283,7 @@ mod tests {
                 (MalformedKind::Prose, AnswerContent::Json(value, place)) => {
                     assert!((value == glad || value == sorry) && place != JsonPlace::Whole, "{text}");
                 }
+                (MalformedKind::Unescaped, AnswerContent::Malformed(_)) => {}
                 (MalformedKind::Broken, AnswerContent::Malformed(_) | AnswerContent::Text) => {}
                 (_, found) => panic!("{text}: {found:?}"),
             }

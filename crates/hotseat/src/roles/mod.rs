@@ -9,6 +9,7 @@ mod answers;
 mod dialogue;
 mod generator;
 mod judge;
+mod reading;
 mod reporter;
 mod simulator;
 

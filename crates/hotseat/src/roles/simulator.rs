@@ -8,8 +8,8 @@ use hotseat_trace::RoleAnswered;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{Dialogue, Exchange, Question, Role, Said, Unanswered, beginning, options};
-use crate::checks::{AnswerContent, find_json, read_json};
+use super::{Dialogue, Exchange, Question, Role, Said, Unanswered, beginning, options, reading};
+use crate::checks::{AnswerContent, find_json};
 use crate::session::Redactor;
 
 const PROMPT: &str = include_str!("prompts/simulator.v1.md");
@@ -156,8 +156,8 @@ impl SimulatorQuestion<'_> {
     fn read(&self, text: &str, is_model: bool) -> Result<(UserAnswer, Value), String> {
         match self.told {
             None => read(text).map(|(next, finding)| (next.into(), finding)),
-            Some(_) => match read_json(text) {
-                Ok(answer) if answer.get("done").is_some() => read_answer(answer),
+            Some(_) => match reading::read_answer(text) {
+                Ok(answer) if answer.get("done").is_some() => read_goal_answer(answer),
                 Err(why) if is_model => Err(format!("the answer {why}; {}", beginning(text))),
                 Ok(_) if is_model => {
                     Err(format!("the answer has no `done`, `message`, `goal_progress`; {}", beginning(text)))
@@ -203,7 +203,7 @@ impl SimulatorQuestion<'_> {
 }
 
 /// Reads the answer of a user with a goal.
-fn read_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
+fn read_goal_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
     let wrong = |key: &str, wanted: &str| match answer.get(key) {
         Some(found) => format!("`{key}` of the answer is {found}, and has to be {wanted}"),
         None => format!("the answer has no `{key}`: it has to be {wanted}"),
@@ -254,7 +254,7 @@ fn cleaned(said: &str) -> Result<String, String> {
 /// which are what the user says. Whatever has JSON in it, and is not just that object, is of no use.
 fn read(text: &str) -> Result<(UserDecision, Value), String> {
     let wrong = |why: &str| Err(format!("{why}; {}", beginning(text)));
-    let answer = match read_json(text) {
+    let answer = match reading::read_answer(text) {
         Ok(answer @ Value::Object(_)) => answer,
         Ok(Value::String(said)) => return says(&said).or_else(|why| wrong(&why)),
         Ok(_) => return wrong("the answer is JSON, and neither an object nor a text"),
@@ -311,7 +311,7 @@ fn says(text: &str) -> Result<(UserDecision, Value), String> {
 
 #[cfg(test)]
 mod tests {
-    use hotseat_testkit::malformed::malformed_answers;
+    use hotseat_testkit::malformed::{MalformedKind, malformed_answers};
 
     use super::*;
 
@@ -320,15 +320,18 @@ mod tests {
         let (glad, sorry) =
             (json!({"input": "Yes", "goal_achieved": true}), json!({"input": "No", "goal_achieved": false}));
         for malformed in malformed_answers(&glad, &sorry) {
-            assert!(read(&malformed.text).is_err(), "{}", malformed.text);
+            let is_read = malformed.kind == MalformedKind::Unescaped;
+            assert_eq!(read(&malformed.text).is_ok(), is_read, "{}", malformed.text);
         }
     }
 
     #[test]
     fn a_user_with_a_goal_answers_in_one_form() {
         let answer = |message: Value, done: Value, progress: &str| {
-            read_answer(json!({"message": message, "done": done, "goal_progress": progress, "reason": "r"}))
-                .map(|(answer, _)| answer.next)
+            read_goal_answer(
+                json!({"message": message, "done": done, "goal_progress": progress, "reason": "r"}),
+            )
+            .map(|(answer, _)| answer.next)
         };
         let says = |text: &str| Ok(UserDecision::Says(text.to_string()));
         assert_eq!(answer(json!("User: \"I need a room\""), json!(false), "none"), says("I need a room"));

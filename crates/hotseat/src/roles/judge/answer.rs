@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use crate::checks::{Schema, read_json};
+use crate::checks::Schema;
 use crate::roles::beginning;
+use crate::roles::reading::read_answer;
 
 /// Reads an answer that is JSON as a whole, bare or in a code block, and fits a schema.
 ///
@@ -13,7 +14,7 @@ use crate::roles::beginning;
 /// What is wrong with it.
 pub(super) fn read(text: &str, schema: &Schema) -> Result<Value, String> {
     let wrong = |what: &str| format!("the judge's answer is of no use: {what}; {}", beginning(text));
-    let value = read_json(text).map_err(|why| wrong(&format!("it {why}")))?;
+    let value = read_answer(text).map_err(|why| wrong(&format!("it {why}")))?;
     let mistakes = schema.mistakes(&value);
     if !mistakes.is_empty() {
         return Err(wrong(&mistakes.join("; ")));
@@ -50,6 +51,7 @@ mod tests {
             "  {\"reasoning\": \"polite\", \"satisfied\": true}\n",
             "```json\n{\"reasoning\": \"polite\", \"satisfied\": true}\n```",
             "```\n{\"reasoning\": \"it says ```x```\", \"satisfied\": true}\n```\n",
+            "{\"reasoning\": \"two\nlines\tand a tab\", \"satisfied\": true}",
             r#"{"reasoning": "a \"quoted\" word \\", "satisfied": true}"#,
         ] {
             assert_eq!(read_criterion(text).unwrap()["satisfied"], true, "{text}");
@@ -74,7 +76,6 @@ mod tests {
             (r#"{"reasoning": " ", "satisfied": true}"#, "`reasoning` is empty"),
             (r#"{"reasoning": "x", "satisfied": true, "score": 1}"#, "'score' was unexpected"),
             (r#"{"reasoning": "x", "satisfied": false, "satisfied": true}"#, "twice"),
-            ("{\"reasoning\": \"two\nlines\", \"satisfied\": true}", "control character"),
             (r#"It says {"reasoning": "x", "satisfied": true}"#, "not JSON"),
             ("The agent wrote:\n```json\n{\"reasoning\": \"x\", \"satisfied\": true}\n```", "not JSON"),
             (r#"{"reasoning": "x", "satisfied": tr"#, "cut off"),
