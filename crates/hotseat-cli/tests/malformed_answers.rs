@@ -301,12 +301,12 @@ fn a_generator_whose_list_is_cut_runs_nothing() {
     });
     let target = FakeAgent::start(|request: &Request| Run::of(request).started().text("Hello.").finished());
     let project = Project::with(&format!(
-        "target: {{ endpoint: '{}' }}\nagents: {{ gen: {{ endpoint: '{}' }} }}\n",
+        "agents: {{ shop: {{ endpoint: '{}' }}, gen: {{ endpoint: '{}' }} }}\n",
         target.url(),
         generator.url()
     ));
     for place in 0..all.len() {
-        let output = project.hotseat(&["test", "-i", &format!("agents:gen?nth={place}")]);
+        let output = project.hotseat(&["test", "-n", "shop", "-i", &format!("agents:gen?nth={place}")]);
         assert!(output.code > 1, "{output}");
         assert!(output.stderr.contains("failed to parse generator response as JSON: it "), "{output}");
     }

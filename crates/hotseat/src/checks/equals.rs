@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Decided;
 use super::answer::{answer, shown, shown_json};
 use super::equality::equal;
-use super::json_answer::read_json;
+use super::json_answer::{AnswerContent, find_json, read_json};
 
 /// The answer is this text, to the letter; or it is JSON as a whole and equal to this value.
 #[derive(Debug, Clone)]
@@ -29,6 +29,10 @@ impl Equals {
         match read_json(answer) {
             _ if answer.is_empty() => Decided::nothing(shown(answer)),
             Ok(value) => Decided::of(equal(&value, &self.value), shown_json(&value)),
+            // Words are unlike every other value; of what has JSON in it nobody knows what it was to be.
+            Err(_) if find_json(answer) == AnswerContent::Text && !answer.contains(['{', '}']) => {
+                Decided::of(false, format!("the answer is not JSON: {}", shown(answer)))
+            }
             Err(why) => Decided::nothing(format!("the answer is not JSON: it {why}: {}", shown(answer))),
         }
     }
