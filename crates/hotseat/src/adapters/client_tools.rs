@@ -6,7 +6,7 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
-use super::http::{self, BodyError, Http, Outgoing};
+use super::http::{self, Http, Outgoing, ReadError};
 use super::telling::output_of_text;
 use super::{Limits, TurnError, unanswered_call};
 use crate::session::{ToolReply, TurnScript};
@@ -73,9 +73,9 @@ pub(super) async fn answer(
             Ok(text) => Ok(ToolReply::Content(output_of_text(text))),
             Err(_) => Err(unanswered("its answer is not UTF-8".to_string())),
         },
-        Err(BodyError::Deadline) => Err(TurnError::Deadline),
-        Err(BodyError::Silent) => Err(unanswered(silent(limits))),
-        Err(BodyError::Broken(words)) => Err(unanswered(format!("the connection broke ({words})"))),
+        Err(ReadError::Deadline) => Err(TurnError::Deadline),
+        Err(ReadError::Silent) => Err(unanswered(silent(limits))),
+        Err(ReadError::Broken(words)) => Err(unanswered(format!("the connection broke ({words})"))),
     }
 }
 

@@ -7,9 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use hotseat_trace::{Failure, FailureKind};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, StatusCode, Url};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
+pub use super::arrivals::ReadError;
+use super::arrivals::{Arrivals, ReadingThread, arrivals};
 use super::{Limits, TurnError};
 
 /// How much of the body of an error is read.
@@ -21,16 +24,24 @@ const ERROR_WAIT: Duration = Duration::from_secs(1);
 
 /// Clients for plain and for encrypted connections, each made when it is first needed: reading the
 /// machine's certificates takes longer than a whole conversation with a local agent.
+///
+/// Their connections belong to the thread that reads: what comes is stamped there.
 #[derive(Debug, Default)]
 pub struct Http {
+    reading: ReadingThread,
     plain: OnceLock<Result<reqwest::Client, String>>,
     direct: OnceLock<Result<reqwest::Client, String>>,
     encrypted: OnceLock<Result<reqwest::Client, String>>,
 }
 
 impl Http {
+    /// The thread that reads.
+    pub(super) fn reading(&self) -> &ReadingThread {
+        &self.reading
+    }
+
     /// The client for an address.
-    fn client(&self, url: &reqwest::Url) -> Result<&reqwest::Client, Failure> {
+    fn client(&self, url: &Url) -> Result<&reqwest::Client, Failure> {
         let loopback = match url.host() {
             Some(host) => match host.to_string().trim_matches(['[', ']']) {
                 "localhost" => true,
@@ -67,24 +78,87 @@ impl Http {
         let Outgoing { method, url, headers, body, address_key: _ } = outgoing;
         let request = self.client(url)?.request(method, url.clone()).headers(headers);
         let request = match body {
-            Some(body) => request.body(body).send(),
-            None => request.send(),
+            Some(body) => request.body(body),
+            None => request,
         };
         let until = limits.deadline.min(Instant::now() + limits.idle);
-        match timeout_at(until, request).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => Err(unreachable(url, &error).into()),
-            Err(_) if limits.deadline <= Instant::now() => Err(TurnError::Deadline),
-            Err(_) => Err(silent(limits.idle).into()),
+        let head = self.begin(request)?;
+        match timeout_at(until, head).await {
+            Ok(Ok(Ok(response))) if response.at() <= until => Ok(response),
+            Ok(Ok(Err(error))) => Err(unreachable(url, &error).into()),
+            Ok(Err(_)) => {
+                let message = format!("{}: the thread that reads has ended", without_credentials(url));
+                Err(Failure::new(FailureKind::Unreachable, message).into())
+            }
+            Ok(Ok(Ok(_))) | Err(_) if limits.deadline <= Instant::now() => Err(TurnError::Deadline),
+            Ok(Ok(Ok(_))) | Err(_) => Err(silent(limits.idle).into()),
         }
     }
 
+    /// Has the thread that reads send a request and pass on what comes back. Nobody who waits any more ends it.
+    fn begin(&self, request: reqwest::RequestBuilder) -> Result<oneshot::Receiver<Head>, Failure> {
+        let (mut told, head) = oneshot::channel();
+        self.reading.handle()?.spawn(async move {
+            let answered = tokio::select! {
+                answered = request.send() => answered,
+                () = told.closed() => return,
+            };
+            let mut answered = match answered {
+                Ok(answered) => answered,
+                Err(error) => return drop(told.send(Err(error))),
+            };
+            let (arriving, body) = arrivals(Instant::now());
+            let (status, url) = (answered.status(), answered.url().clone());
+            let headers = std::mem::take(answered.headers_mut());
+            if told.send(Ok(Response { status, url, headers, body })).is_ok() {
+                arriving.all_of(answered).await;
+            }
+        });
+        Ok(head)
+    }
+
     /// Whether anything answers at an address, with whatever status.
-    pub async fn answers(&self, url: &reqwest::Url) -> bool {
-        match self.client(url) {
-            Ok(client) => client.get(url.clone()).timeout(Duration::from_secs(2)).send().await.is_ok(),
+    pub async fn answers(&self, url: &Url) -> bool {
+        let Ok(client) = self.client(url) else { return false };
+        let head = self.begin(client.get(url.clone()).timeout(Duration::from_secs(2)));
+        match head {
+            Ok(head) => matches!(head.await, Ok(Ok(_))),
             Err(_) => false,
         }
+    }
+}
+
+/// The head of an answer, with the body that follows it; or why there is none.
+type Head = Result<Response, reqwest::Error>;
+
+/// An answer, of which the body still comes.
+#[derive(Debug)]
+pub struct Response {
+    status: StatusCode,
+    url: Url,
+    headers: HeaderMap,
+    body: Arrivals,
+}
+
+impl Response {
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Who gives it.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Its headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// When what was taken of it last arrived; the head counts, too.
+    pub fn at(&self) -> Instant {
+        self.body.at()
     }
 }
 
@@ -94,7 +168,7 @@ pub struct Outgoing<'a> {
     /// The method.
     pub method: Method,
     /// Where it is sent.
-    pub url: &'a reqwest::Url,
+    pub url: &'a Url,
     /// Its headers.
     pub headers: HeaderMap,
     /// Its body, if it has one.
@@ -111,7 +185,7 @@ pub async fn rest_of_body(
     response: &mut Response,
     longest: usize,
     limits: Limits,
-) -> Result<Vec<u8>, BodyError> {
+) -> Result<Vec<u8>, ReadError> {
     let mut body = Vec::new();
     while body.len() <= longest
         && let Some(bytes) = next_bytes(response, limits).await?
@@ -125,25 +199,8 @@ pub async fn rest_of_body(
 ///
 /// # Errors
 /// When the connection breaks or the limits pass.
-pub async fn next_bytes(response: &mut Response, limits: Limits) -> Result<Option<Bytes>, BodyError> {
-    let until = limits.deadline.min(Instant::now() + limits.idle);
-    match timeout_at(until, response.chunk()).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) => Err(BodyError::Broken(causes(&error))),
-        Err(_) if limits.deadline <= Instant::now() => Err(BodyError::Deadline),
-        Err(_) => Err(BodyError::Silent),
-    }
-}
-
-/// Why the next bytes did not come.
-#[derive(Debug)]
-pub enum BodyError {
-    /// The connection broke; the words say how.
-    Broken(String),
-    /// The deadline of the turn has passed.
-    Deadline,
-    /// Nothing came for as long as nothing may come.
-    Silent,
+pub async fn next_bytes(response: &mut Response, limits: Limits) -> Result<Option<Bytes>, ReadError> {
+    response.body.next(limits).await
 }
 
 /// The failure of an agent that sends nothing for too long.
@@ -195,7 +252,7 @@ pub fn event_stream_headers(user: &HeaderMap) -> HeaderMap {
     headers
 }
 
-fn unreachable(url: &reqwest::Url, error: &reqwest::Error) -> Failure {
+fn unreachable(url: &Url, error: &reqwest::Error) -> Failure {
     if error.is_connect() {
         let message = format!("cannot reach {}: {}", without_credentials(url), causes(error));
         return Failure::new(FailureKind::Unreachable, message);
@@ -205,7 +262,7 @@ fn unreachable(url: &reqwest::Url, error: &reqwest::Error) -> Failure {
     Failure::new(FailureKind::ProtocolError, message)
 }
 
-async fn refused(url: &reqwest::Url, address_key: &str, mut response: Response, limits: Limits) -> Failure {
+async fn refused(url: &Url, address_key: &str, mut response: Response, limits: Limits) -> Failure {
     let status = response.status();
     let location =
         response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);
@@ -232,7 +289,7 @@ async fn refused(url: &reqwest::Url, address_key: &str, mut response: Response, 
 }
 
 /// An address as it may be shown: without the password that it may carry.
-pub fn without_credentials(url: &reqwest::Url) -> String {
+pub fn without_credentials(url: &Url) -> String {
     let mut url = url.clone();
     if url.password().is_some() {
         let _ = url.set_password(Some("redacted"));
@@ -241,7 +298,7 @@ pub fn without_credentials(url: &reqwest::Url) -> String {
 }
 
 /// The causes of an error, from the outside in, each said once.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut cause = error.source();
     while let Some(error) = cause {

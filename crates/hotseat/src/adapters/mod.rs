@@ -4,6 +4,7 @@
 //! done with the turn. Everything an agent did is in the events; nobody behind an adapter knows which one it is.
 
 pub mod ag_ui;
+pub mod arrivals;
 mod client_tools;
 pub mod command;
 pub mod embedded;

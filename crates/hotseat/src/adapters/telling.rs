@@ -9,6 +9,7 @@ use hotseat_trace::{
     ToolFailed, ToolInvoked,
 };
 use serde_json::Value;
+use tokio::time::Instant;
 
 pub(super) use crate::session::output_of_text;
 use crate::session::{Message, MessageCall, Part, Recorder, Role, ToolReply};
@@ -38,6 +39,16 @@ impl<'a> Telling<'a> {
 
     pub(super) fn now(&self) -> Offset {
         self.recorder.now()
+    }
+
+    /// What is told from now on arrived then.
+    pub(super) fn as_of(&mut self, at: Instant) {
+        self.recorder.as_of(at);
+    }
+
+    /// What is told from now on happens when it is told.
+    pub(super) fn as_of_now(&mut self) {
+        self.recorder.as_of_now();
     }
 
     pub(super) fn raw(&mut self, event: Value) {

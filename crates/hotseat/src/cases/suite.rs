@@ -5,7 +5,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::case::{Case, Inherited, Parse};
 use super::shared::{Shared, head};
@@ -17,6 +17,9 @@ use hotseat_document::{Diagnostic, Diagnostics, Source, json, yaml};
 /// JSON are decoded faster than threads are begun, and what each thread leaves with the allocator adds up.
 const BATCH: usize = 128;
 const WORTH_A_THREAD: usize = 32;
+
+/// How many threads can work at once. Finding that out reads files of the system, so it is done once.
+static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
 /// A suite: a file of cases.
 #[derive(Debug, Clone)]
@@ -242,11 +245,11 @@ fn decode_all(documents: &[Result<Arc<Source>, Diagnostic>], syntax: Syntax, wit
     let decode = |documents: &[Result<Arc<Source>, Diagnostic>]| {
         documents.iter().flat_map(|d| decode(d, syntax, with)).collect()
     };
-    let threads =
-        std::thread::available_parallelism().map_or(1, usize::from).min(documents.len() / WORTH_A_THREAD);
-    if threads < 2 {
+    let worth = documents.len() / WORTH_A_THREAD;
+    if worth < 2 || *CORES < 2 {
         return decode(documents);
     }
+    let threads = worth.min(*CORES);
     std::thread::scope(|scope| {
         let parts = documents.chunks(documents.len().div_ceil(threads));
         let threads: Vec<_> =

@@ -1,6 +1,8 @@
 //! Regular expressions as users write them: searched, not anchored, in time linear in the text.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use regex_automata::meta;
 use regex_syntax::ParserBuilder;
@@ -8,6 +10,9 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 
 /// The largest automaton a pattern may need, in bytes.
 const SIZE_LIMIT: usize = 10 * 1024 * 1024;
+/// How many patterns are kept compiled, and how many bytes they may take together.
+const MOST_KEPT: usize = 256;
+const LARGEST_KEPT: usize = 32 * 1024 * 1024;
 
 /// A regular expression.
 ///
@@ -24,29 +29,59 @@ pub struct Pattern {
 /// most are matched once or twice, so making an automaton would take longer than all the matching.
 #[derive(Clone)]
 enum Matcher {
-    Text { text: String, at_start: bool, at_end: bool },
-    Automaton(Box<meta::Regex>),
+    Text { text: Arc<str>, at_start: bool, at_end: bool },
+    Automaton(Arc<meta::Regex>),
+}
+
+/// Patterns that are compiled, by the text that is written. The cases of a run repeat few patterns many times, and to compile
+/// one takes as long as a part of a conversation.
+static COMPILED: LazyLock<Mutex<Compiled>> = LazyLock::new(Mutex::default);
+
+#[derive(Default)]
+struct Compiled {
+    matchers: HashMap<String, Matcher>,
+    /// What they take, in bytes.
+    size: usize,
+}
+
+impl Compiled {
+    /// Keeps a matcher. Where that would be too much, everything else is forgotten first.
+    fn keep(&mut self, written: &str, matcher: &Matcher) {
+        let size = written.len() + matcher.size();
+        if self.matchers.len() >= MOST_KEPT || self.size + size > LARGEST_KEPT {
+            *self = Compiled::default();
+        }
+        // Another thread may have compiled the same meanwhile.
+        if self.matchers.insert(written.to_string(), matcher.clone()).is_none() {
+            self.size += size;
+        }
+    }
+}
+
+impl Matcher {
+    fn size(&self) -> usize {
+        match self {
+            Matcher::Text { text, .. } => text.len(),
+            Matcher::Automaton(automaton) => automaton.memory_usage(),
+        }
+    }
 }
 
 impl Pattern {
-    /// Compiles an expression.
+    /// Compiles an expression, unless that was done before.
     ///
     /// # Errors
     /// When it is not one; the words name what is wrong and, for what other dialects have, say so.
     pub fn compile(written: &str) -> Result<Pattern, String> {
-        let (expression, flags) = split_flags(written);
-        let has = |flag: char| flags.contains(flag);
-        let hir = ParserBuilder::new()
-            .case_insensitive(has('i'))
-            .multi_line(has('m'))
-            .dot_matches_new_line(has('s'))
-            .ignore_whitespace(has('x'))
-            .build()
-            .parse(&expression)
-            .map_err(|error| explain(&error.to_string()))?;
-        let matcher = match plain_text(&hir) {
-            Some(text) => text,
-            None => Matcher::Automaton(Box::new(automaton(&hir)?)),
+        let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = compiled().matchers.get(written).cloned();
+        let matcher = match known {
+            Some(matcher) => matcher,
+            None => {
+                let matcher = matcher(written)?;
+                compiled().keep(written, &matcher);
+                matcher
+            }
         };
         Ok(Pattern { written: written.to_string(), matcher })
     }
@@ -55,13 +90,29 @@ impl Pattern {
     pub fn fits(&self, text: &str) -> bool {
         match &self.matcher {
             Matcher::Automaton(automaton) => automaton.is_match(text),
-            Matcher::Text { text: wanted, at_start: false, at_end: false } => text.contains(wanted.as_str()),
-            Matcher::Text { text: wanted, at_start: true, at_end: false } => {
-                text.starts_with(wanted.as_str())
-            }
-            Matcher::Text { text: wanted, at_start: false, at_end: true } => text.ends_with(wanted.as_str()),
-            Matcher::Text { text: wanted, at_start: true, at_end: true } => text == wanted,
+            Matcher::Text { text: wanted, at_start: false, at_end: false } => text.contains(&**wanted),
+            Matcher::Text { text: wanted, at_start: true, at_end: false } => text.starts_with(&**wanted),
+            Matcher::Text { text: wanted, at_start: false, at_end: true } => text.ends_with(&**wanted),
+            Matcher::Text { text: wanted, at_start: true, at_end: true } => text == &**wanted,
         }
+    }
+}
+
+/// What matches an expression.
+fn matcher(written: &str) -> Result<Matcher, String> {
+    let (expression, flags) = split_flags(written);
+    let has = |flag: char| flags.contains(flag);
+    let hir = ParserBuilder::new()
+        .case_insensitive(has('i'))
+        .multi_line(has('m'))
+        .dot_matches_new_line(has('s'))
+        .ignore_whitespace(has('x'))
+        .build()
+        .parse(&expression)
+        .map_err(|error| explain(&error.to_string()))?;
+    match plain_text(&hir) {
+        Some(text) => Ok(text),
+        None => Ok(Matcher::Automaton(Arc::new(automaton(&hir)?))),
     }
 }
 
@@ -78,7 +129,7 @@ fn plain_text(hir: &Hir) -> Option<Matcher> {
     parts = &parts[..parts.len() - usize::from(at_end)];
     let [part] = parts else { return None };
     let HirKind::Literal(literal) = part.kind() else { return None };
-    let text = String::from_utf8(literal.0.to_vec()).ok()?;
+    let text = std::str::from_utf8(&literal.0).ok()?.into();
     Some(Matcher::Text { text, at_start, at_end })
 }
 
@@ -186,6 +237,26 @@ mod tests {
             for text in texts {
                 assert_eq!(pattern.fits(text), reference.is_match(text), "{written} on {text:?}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_compiled_is_kept_and_what_is_kept_is_bounded() {
+        let automaton = |written: &str| match Pattern::compile(written).unwrap().matcher {
+            Matcher::Automaton(automaton) => automaton,
+            Matcher::Text { .. } => panic!("{written} is a text"),
+        };
+        let first = automaton("kept [0-9]+");
+        assert!(Arc::ptr_eq(&first, &automaton("kept [0-9]+")));
+        assert!(!Arc::ptr_eq(&first, &automaton("/kept [0-9]+/i")), "flags belong to a pattern");
+        let kept = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        for number in 0..2 * MOST_KEPT {
+            automaton(&format!("number {number}x+"));
+            assert!(kept().matchers.len() <= MOST_KEPT);
+        }
+        for least in 0..50 {
+            automaton(&format!("[a-z]{{{least},2000}}"));
+            assert!(kept().size <= LARGEST_KEPT);
         }
     }
 

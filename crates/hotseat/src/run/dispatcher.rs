@@ -22,6 +22,7 @@ use super::reading::Cases;
 use super::stability::PassRate;
 use super::summary::Summary;
 use super::told::Told;
+use super::workers::Workers;
 use crate::cases::Reliability;
 use crate::config::{Agent, StartedAgent};
 use crate::session::wall_millis;
@@ -122,7 +123,7 @@ pub struct Earlier<'a> {
 /// Results leave memory with the call that reports their case.
 ///
 /// # Errors
-/// When a suite that was fine when the plan was made can no longer be read.
+/// When a suite that was fine when the plan was made can no longer be read, or no threads can be started.
 pub async fn execute(
     plan: &Arc<Plan>,
     outside: Arc<Outside>,
@@ -151,6 +152,9 @@ pub async fn execute(
     }
     let mut cases = Cases::of(plan, &outside.project, ended);
     let mut running: HashMap<Id, (Selected, usize)> = HashMap::new();
+    let workers = Workers::start(options.parallel.min(plan.selected))
+        .map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
+    // Dropped before the threads: nothing new is begun on them then.
     let mut attempts: JoinSet<Attempt> = JoinSet::new();
     let mut all_begun = false;
     let mut unreadable = None;
@@ -161,7 +165,8 @@ pub async fn execute(
                 match dispatch.next() {
                     Step::Attempt(selected, number) => {
                         let (outside, own) = (outside.clone(), selected.clone());
-                        let task = attempts.spawn(async move { attempt(own, number, &outside).await });
+                        let made = async move { attempt(own, number, &outside).await };
+                        let task = workers.spawn(&mut attempts, made);
                         running.insert(task.id(), (selected, number));
                     }
                     Step::Case => break !all_begun,

@@ -24,6 +24,7 @@ mod starting;
 mod summary;
 mod together;
 mod told;
+mod workers;
 
 pub use attempt::Attempt;
 pub use dispatcher::{Control, Earlier, Options, RunEvent, Started, execute};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::outside::{Outside, on_behalf_of};
-use crate::adapters::http::{BodyError, Outgoing, rest_of_body, shown_body, without_credentials};
+use crate::adapters::http::{Outgoing, ReadError, rest_of_body, shown_body, without_credentials};
 use crate::adapters::{Limits, TurnError};
 use crate::cases::{CaseTarget, messages_in};
 use crate::config::{Process, Whose};
@@ -98,8 +98,8 @@ impl Caller {
                 })?;
                 let body =
                     rest_of_body(&mut response, LARGEST, limits).await.map_err(|error| match error {
-                        BodyError::Broken(words) => words,
-                        BodyError::Deadline | BodyError::Silent => late(),
+                        ReadError::Broken(words) => words,
+                        ReadError::Deadline | ReadError::Silent => late(),
                     })?;
                 if body.len() > LARGEST {
                     return Err(format!("{} answers more than {LARGEST} bytes", without_credentials(&url)));

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Method, Response, StatusCode, Url};
+use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::grants::Grants;
-use crate::adapters::http::{BodyError, Http, Outgoing, rest_of_body, without_credentials};
+use crate::adapters::http::{Http, Outgoing, ReadError, Response, rest_of_body, without_credentials};
 use crate::adapters::{Limits, TurnError};
 
 /// So many bytes are sent and received at most.
@@ -147,8 +147,8 @@ async fn answer(response: &mut Response, redirected: bool, limits: Limits) -> Re
         .collect();
     let url = without_credentials(response.url());
     let body = rest_of_body(response, LARGEST, limits).await.map_err(|error| match error {
-        BodyError::Broken(words) => words,
-        BodyError::Deadline | BodyError::Silent => "no whole answer in time".to_string(),
+        ReadError::Broken(words) => words,
+        ReadError::Deadline | ReadError::Silent => "no whole answer in time".to_string(),
     })?;
     if body.len() > LARGEST {
         return Err(format!("the answer has more than {LARGEST} bytes"));

@@ -16,12 +16,15 @@ pub struct Clock {
     skipped: Duration,
     /// Where time stands still: what it is then.
     stands: Option<(Offset, Millis)>,
+    /// When that arrived which is taken in now.
+    arrived: Option<Offset>,
 }
 
 impl Clock {
     /// A clock that starts now.
     pub fn start() -> Self {
-        Clock { opened: Instant::now(), opened_at: wall_millis(), skipped: Duration::ZERO, stands: None }
+        let opened_at = wall_millis();
+        Clock { opened: Instant::now(), opened_at, skipped: Duration::ZERO, stands: None, arrived: None }
     }
 
     /// What has passed since the start, and the wall time that goes with it.
@@ -29,8 +32,19 @@ impl Clock {
         if let Some(then) = self.stands {
             return then;
         }
-        let offset = Offset::from(self.opened.elapsed() + self.skipped);
+        let offset = self.arrived.unwrap_or_else(|| Offset::from(self.opened.elapsed() + self.skipped));
         (offset, self.opened_at + Millis::try_from(offset.0 / 1000).unwrap_or(Millis::MAX))
+    }
+
+    /// What happens from now on is what arrived at `at`; it did not happen before `earliest`.
+    pub fn as_of(&mut self, at: Instant, earliest: Offset) {
+        let offset = Offset::from(at.saturating_duration_since(self.opened) + self.skipped);
+        self.arrived = Some(offset.max(earliest));
+    }
+
+    /// What happens from now on happens when it is told.
+    pub fn as_of_now(&mut self) {
+        self.arrived = None;
     }
 
     /// Lets time pass until `offset` without waiting for it, where that is not over yet.

@@ -15,6 +15,8 @@ pub struct Recorder {
     clock: Clock,
     redactor: Redactor,
     sequence: u64,
+    /// When the last event happened.
+    latest: Offset,
     conversation: Conversation,
     /// The events, where somebody wants them after the conversation.
     records: Option<Vec<Record>>,
@@ -29,6 +31,7 @@ impl Recorder {
             clock: Clock::start(),
             redactor,
             sequence: 0,
+            latest: Offset::default(),
             conversation: Conversation::default(),
             records,
             meter: Meter::default(),
@@ -42,7 +45,18 @@ impl Recorder {
         self
     }
 
-    /// What has passed since the session was opened.
+    /// Events that are added from now on arrived at `at`, however long they have waited to be taken in. An event never
+    /// happens before one that was added earlier.
+    pub fn as_of(&mut self, at: tokio::time::Instant) {
+        self.clock.as_of(at.into_std(), self.latest);
+    }
+
+    /// Events that are added from now on happen when they are added.
+    pub fn as_of_now(&mut self) {
+        self.clock.as_of_now();
+    }
+
+    /// What has passed since the session was opened, up to now or to the arrival of what is taken in.
     pub fn now(&self) -> Offset {
         self.clock.now().0
     }
@@ -104,7 +118,7 @@ impl Recorder {
 
     fn event(&mut self, payload: Payload) -> Event {
         let (offset, timestamp) = self.clock.now();
-        self.sequence += 1;
+        (self.sequence, self.latest) = (self.sequence + 1, offset);
         let payload = self.redactor.payload(payload);
         flat(Event { sequence: self.sequence, offset, timestamp, payload })
     }
@@ -130,5 +144,41 @@ impl Recorder {
         let mut records = self.records.unwrap_or_default();
         self.redactor.pieces(&mut records);
         (self.conversation, records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotseat_trace::{TurnCompleted, TurnStarted};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn events_have_the_time_of_their_arrival_and_never_go_back() {
+        let opened = Instant::now();
+        let mut recorder = Recorder::new(Redactor::default(), true);
+        let begins = |turn: &str| TurnStarted {
+            turn_id: turn.into(),
+            conversation_id: "c".into(),
+            caller_id: "hotseat".into(),
+            caller_type: "user".into(),
+        };
+        let ends = |turn: &str| TurnCompleted { turn_id: turn.into() };
+        recorder.emit(begins("1"));
+        // What arrived in the meantime is taken in later.
+        let arrived = opened + Duration::from_secs(5);
+        recorder.as_of(arrived);
+        recorder.emit(ends("1"));
+        assert_eq!(recorder.now(), recorder.latest);
+        // Something that had arrived before is not told as if it had happened before its cause.
+        recorder.as_of(opened + Duration::from_secs(2));
+        recorder.emit(begins("2"));
+        let (_, records) = recorder.finish();
+        let at: Vec<Duration> = records.iter().map(|record| record.offset - Offset::default()).collect();
+        assert!(at[0] < Duration::from_secs(1), "{at:?}");
+        assert!(at[1] > Duration::from_secs(4) && at[1] <= Duration::from_secs(5), "{at:?}");
+        assert_eq!(at[2], at[1], "{at:?}");
+        assert!(records.windows(2).all(|pair| pair[0].timestamp <= pair[1].timestamp));
     }
 }

@@ -95,6 +95,10 @@ pub(super) async fn say(
         limits,
     };
     let said = agent.say(input, recorder).await;
+    if matches!(said, Err(TurnError::Deadline | TurnError::Failed(_))) {
+        // What is found out by nothing arriving happens now.
+        recorder.as_of_now();
+    }
     match &said {
         Ok(()) => recorder.emit(TurnCompleted { turn_id }),
         Err(error) => {
@@ -106,6 +110,7 @@ pub(super) async fn say(
             recorder.emit(TurnFailed { turn_id, error });
         }
     }
+    recorder.as_of_now();
     said
 }
 

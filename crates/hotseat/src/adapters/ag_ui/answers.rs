@@ -41,6 +41,7 @@ impl Session {
             if let (InterruptReply::Resolved(_), Some(expired)) = (&reply, expired(interrupt)) {
                 return Err(expired);
             }
+            recorder.as_of_now();
             let (status, payload) = match reply {
                 InterruptReply::Resolved(payload) => ("resolved", Some(payload)),
                 InterruptReply::Cancelled => ("cancelled", None),
@@ -91,6 +92,7 @@ impl Session {
                 continue;
             }
             let asked = ClientCall { id: &call.id, name: &call.name, arguments: &call.arguments };
+            recorder.as_of_now();
             let reply = client_tools::answer(asked, script, &self.http, limits).await?;
             answered = true;
             let message_id = uuid::Uuid::new_v4().to_string();

@@ -24,7 +24,7 @@ use self::answers::Answers;
 pub use self::fold::Strictness;
 use self::fold::{Asked, Finished, Run, RunEnd, RunOptions};
 use self::thread::Thread;
-use super::http::{self, BodyError, Http, Outgoing};
+use super::http::{self, Http, Outgoing, ReadError};
 use super::sse::{self, Decoder};
 use super::{
     AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt,
@@ -122,6 +122,7 @@ impl Session {
             body: Some(body),
             address_key: "target.endpoint",
         };
+        recorder.as_of_now();
         let mut response = self.http.send(outgoing, limits).await?;
         if let Some(failure) = not_a_stream(&mut response, limits).await {
             return Err(failure.into());
@@ -137,7 +138,10 @@ impl Session {
             grace = run.has_ended().then(|| grace.unwrap_or_else(|| limits.in_grace()));
             let bytes = match http::next_bytes(&mut response, grace.unwrap_or(limits)).await {
                 Ok(Some(bytes)) => bytes,
-                Ok(None) => break,
+                Ok(None) => {
+                    recorder.as_of(response.at());
+                    break;
+                }
                 // After the terminal event nothing more is owed: not an orderly end, and not an end at all.
                 Err(_) if run.has_ended() => break,
                 Err(error) => {
@@ -145,6 +149,7 @@ impl Session {
                     break;
                 }
             };
+            recorder.as_of(response.at());
             let mut broken = None;
             let fed = decoder.feed(&bytes, |data| {
                 if broken.is_none() {
@@ -165,9 +170,9 @@ impl Session {
         let at = recorder.now();
         let end = run.finish(at, &mut |payload| recorder.emit(payload));
         match (given_up, end) {
-            (Some(BodyError::Deadline), _) => Err(TurnError::Deadline),
-            (Some(BodyError::Silent), _) => Err(http::silent(limits.idle).into()),
-            (Some(BodyError::Broken(words)), _) => Err(cut(received, &decoder, &open, Some(&words)).into()),
+            (Some(ReadError::Deadline), _) => Err(TurnError::Deadline),
+            (Some(ReadError::Silent), _) => Err(http::silent(limits.idle).into()),
+            (Some(ReadError::Broken(words)), _) => Err(cut(received, &decoder, &open, Some(&words)).into()),
             (None, Ok(RunEnd::Cut)) => Err(cut(received, &decoder, &open, None).into()),
             (None, Ok(RunEnd::Failed(error))) => Err(TurnError::Run(error)),
             (None, Ok(RunEnd::Finished(finished))) => Ok(finished),
@@ -200,7 +205,7 @@ impl AgentSession for Session {
 }
 
 /// The failure of an answer that is not a stream of events, whatever its status says.
-async fn not_a_stream(response: &mut reqwest::Response, limits: Limits) -> Option<Failure> {
+async fn not_a_stream(response: &mut http::Response, limits: Limits) -> Option<Failure> {
     let encoding = http::bare_header(response, "content-encoding");
     if !matches!(encoding.as_str(), "" | "identity") {
         let message = format!("the answer is encoded as {encoding}, which was not asked for");

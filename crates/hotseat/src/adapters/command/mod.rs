@@ -124,12 +124,11 @@ impl Session {
     async fn exchange_lines(&mut self, input: Input<'_>, telling: &mut Telling<'_>) -> Result<(), TurnError> {
         let Input { text, content, options, script, limits, .. } = input;
         if self.program.is_none() {
-            self.program =
-                Some(Program::start(&self.target, &self.target.command, &self.environment, &self.errors)?);
+            self.program = Some(self.start(&self.target.command)?);
         }
         let message = self.message(text, content, options, script);
         let Some(program) = &mut self.program else { return Ok(()) };
-        if let Some(line) = program.unasked().await {
+        if let Some(line) = program.unasked() {
             let words = format!("the program printed something after `done`: {}", excerpt(&line, 200));
             return Err(Failure::new(FailureKind::ProtocolError, words).into());
         }
@@ -141,6 +140,7 @@ impl Session {
             match program.line(limits).await {
                 Ok(Some(line)) if line.trim().is_empty() => {}
                 Ok(Some(line)) => {
+                    telling.as_of(program.at());
                     heard.lines += 1;
                     if self.target.keep_raw {
                         telling.raw(serde_json::from_str(&line).unwrap_or(Value::String(line.clone())));
@@ -155,6 +155,7 @@ impl Session {
                         Ok(Next::Answer(call)) => {
                             let asked =
                                 ClientCall { id: &call.id, name: &call.name, arguments: &call.arguments };
+                            telling.as_of_now();
                             let answer = client_tools::answer(asked, script, &self.http, limits).await;
                             match answer {
                                 Ok(answer) => {
@@ -183,6 +184,11 @@ impl Session {
         ended?;
         telling.run_finished(&run_id, heard.usage, heard.finish_reason);
         Ok(())
+    }
+
+    fn start(&self, command: &[String]) -> Result<Program, Failure> {
+        let reading = self.http.reading();
+        Program::start(&self.target, command, &self.environment, &self.errors, reading)
     }
 
     /// The line that tells the program what the user says.
@@ -237,7 +243,7 @@ impl Session {
         let command: Vec<String> =
             self.target.command.iter().map(|word| fill_text(word, &values, str::to_string)).collect();
         self.errors = LastOutput::default();
-        let mut program = Program::start(&self.target, &command, &self.environment, &self.errors)?;
+        let mut program = self.start(&command)?;
         let run_id: Arc<str> = format!("message-{}", self.turns).into();
         telling.run_started(&run_id);
         if !tells_message(&self.target.command) {
@@ -245,6 +251,7 @@ impl Session {
         }
         program.close_input();
         let printed = program.all(limits).await.map_err(|error| reading_failed(error, limits))?;
+        telling.as_of(program.at());
         if self.target.keep_raw {
             telling.raw(Value::String(printed.clone()));
         }

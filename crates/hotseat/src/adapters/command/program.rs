@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use hotseat_trace::{Failure, FailureKind};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdout};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Child;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Target;
+use crate::adapters::arrivals::{self, Arrivals, Pipe, ReadingThread};
 use crate::adapters::{Limits, TurnError};
 use crate::process::{Group, LastOutput, group_command};
 
@@ -28,7 +29,7 @@ pub(super) struct Program {
     /// What is to be written to its input, which is closed when this is dropped. A task writes, so that a program
     /// which prints before it reads is never waited for by somebody who waits for it.
     input: Option<UnboundedSender<Vec<u8>>>,
-    output: ChildStdout,
+    output: Arrivals,
     unread: Vec<u8>,
     /// Keeps its error output; none once that has been waited for.
     errors: Option<JoinHandle<()>>,
@@ -48,7 +49,11 @@ impl Program {
         argv: &[String],
         environment: &BTreeMap<String, String>,
         errors: &LastOutput,
+        reading: &ReadingThread,
     ) -> Result<Program, Failure> {
+        // Its pipes belong to the thread that reads.
+        let reading = reading.handle()?;
+        let _entered = reading.enter();
         let mut command = group_command(argv, environment);
         command.envs(&target.env).current_dir(&target.folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -73,7 +78,9 @@ impl Program {
                 }
             }
         });
-        let output = child.stdout.take().expect("stdout is piped");
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let (arriving, output) = arrivals::arrivals(Instant::now());
+        tokio::spawn(arriving.all_of(Pipe(stdout)));
         let stderr = child.stderr.take().expect("stderr is piped");
         let errors = Some(tokio::spawn(errors.clone().keep(stderr)));
         Ok(Program { child, group, input: Some(input), output, unread: Vec::new(), errors })
@@ -112,7 +119,7 @@ impl Program {
                     "the program printed a line longer than {LONGEST} bytes"
                 )));
             }
-            if self.read_more(limits).await? == 0 {
+            if !self.read_more(limits).await? {
                 // A last line may lack its end.
                 let rest = std::mem::take(&mut self.unread);
                 return if rest.is_empty() { Ok(None) } else { text(rest).map(Some) };
@@ -122,7 +129,7 @@ impl Program {
 
     /// Everything up to the end of the output.
     pub(super) async fn all(&mut self, limits: Limits) -> Result<String, ReadError> {
-        while self.read_more(limits).await? > 0 {
+        while self.read_more(limits).await? {
             if self.unread.len() > LONGEST {
                 return Err(ReadError::Wrong(format!("the program printed more than {LONGEST} bytes")));
             }
@@ -130,20 +137,34 @@ impl Program {
         text(std::mem::take(&mut self.unread))
     }
 
-    async fn read_more(&mut self, limits: Limits) -> Result<usize, ReadError> {
-        let until = limits.deadline.min(Instant::now() + limits.idle);
-        match timeout_at(until, self.output.read_buf(&mut self.unread)).await {
-            Ok(Ok(read)) => Ok(read),
-            Ok(Err(error)) => Err(ReadError::Wrong(format!("the program's output cannot be read: {error}"))),
-            Err(_) if limits.deadline <= Instant::now() => Err(ReadError::Deadline),
-            Err(_) => Err(ReadError::Silent),
+    /// Takes in what is printed next; false at the end.
+    async fn read_more(&mut self, limits: Limits) -> Result<bool, ReadError> {
+        match self.output.next(limits).await {
+            Ok(Some(bytes)) => {
+                self.unread.extend_from_slice(&bytes);
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(arrivals::ReadError::Broken(error)) => {
+                Err(ReadError::Wrong(format!("the program's output cannot be read: {error}")))
+            }
+            Err(arrivals::ReadError::Deadline) => Err(ReadError::Deadline),
+            Err(arrivals::ReadError::Silent) => Err(ReadError::Silent),
         }
     }
 
+    /// When what was read last was printed.
+    pub(super) fn at(&self) -> Instant {
+        self.output.at()
+    }
+
     /// What was printed although nothing was asked, as far as it is there.
-    pub(super) async fn unasked(&mut self) -> Option<String> {
-        // Polled once: nothing is waited for.
-        let _ = timeout(Duration::ZERO, self.output.read_buf(&mut self.unread)).await;
+    pub(super) fn unasked(&mut self) -> Option<String> {
+        while self.unread.len() <= LONGEST
+            && let Some(bytes) = self.output.there()
+        {
+            self.unread.extend_from_slice(&bytes);
+        }
         let unasked = String::from_utf8_lossy(&self.unread).trim().to_string();
         (!unasked.is_empty()).then_some(unasked)
     }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use hotseat_trace::{Failure, FailureKind};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response, Url};
+use reqwest::{Method, Url};
 use serde_json::Value;
 
 use self::mapping::Heard;
 pub use self::mapping::{Awaits, CallPaths, Done, Mapping, Path};
-use super::http::{self, BodyError, Http, Outgoing};
+use super::http::{self, Http, Outgoing, ReadError, Response};
 use super::sse::{self, Decoder};
 use super::telling::Telling;
 use super::template::{Given, Values, fill_json, fill_text, percent_encoded, user_message};
@@ -91,12 +91,14 @@ impl Session {
         let mut telling = Telling::new(turn_id, recorder);
         let run_id: Arc<str> = format!("request-{}", self.turns).into();
         let mut response = self.ask(text, content, options, limits).await?;
+        telling.as_of(response.at());
         telling.run_started(&run_id);
         let keep_raw = self.target.keep_raw;
         let has_id = self.sent_id.is_some();
         let heard = match (&self.target.mapping, self.target.stream) {
             (Some(mapping), Stream::None) => {
                 let body = whole(&mut response, limits).await?;
+                telling.as_of(response.at());
                 mapping.read(&body, has_id, keep_raw, &mut telling)?
             }
             (Some(mapping), form) => {
@@ -110,6 +112,7 @@ impl Session {
             }
             (None, _) => {
                 let body = whole(&mut response, limits).await?;
+                telling.as_of(response.at());
                 if keep_raw {
                     telling.raw(Value::String(body.clone()));
                 }
@@ -247,6 +250,7 @@ async fn events(
         let received = http::next_bytes(response, limits)
             .await
             .map_err(|error| not_read(error, limits, &format!("after {number} event(s)")))?;
+        telling.as_of(response.at());
         let mut read = Ok(false);
         let mut take = |data: &str| {
             if matches!(read, Ok(false)) && !data.trim().is_empty() {
@@ -294,11 +298,11 @@ async fn events(
     }
 }
 
-fn not_read(error: BodyError, limits: Limits, when: &str) -> TurnError {
+fn not_read(error: ReadError, limits: Limits, when: &str) -> TurnError {
     match error {
-        BodyError::Deadline => TurnError::Deadline,
-        BodyError::Silent => http::silent(limits.idle).into(),
-        BodyError::Broken(words) => failed(format!("the connection broke {when} ({words})")),
+        ReadError::Deadline => TurnError::Deadline,
+        ReadError::Silent => http::silent(limits.idle).into(),
+        ReadError::Broken(words) => failed(format!("the connection broke {when} ({words})")),
     }
 }
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use hotseat_trace::{Failure, FailureKind, Origin};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Method, Response, Url};
+use reqwest::{Method, Url};
 use serde_json::{Map, Number, Value, json};
 
 pub use self::content::has_form;
 use self::reading::{Call, Reading, Reply};
 use super::client_tools::{self, ClientCall};
-use super::http::{self, BodyError, Http, Outgoing};
+use super::http::{self, Http, Outgoing, ReadError, Response};
 use super::sse::{self, Decoder};
 use super::telling::{Telling, text_of_output};
 use super::template::{Given, Values, fill_json};
@@ -148,7 +148,9 @@ impl Session {
             body: Some(self.body(script)),
             address_key: "target.base_url",
         };
+        telling.as_of_now();
         let mut response = self.http.send(outgoing, limits).await?;
+        telling.as_of(response.at());
         telling.run_started(&run_id);
 
         let mut reading = Reading::new(self.target.keep_raw);
@@ -272,6 +274,7 @@ impl Session {
         for call in &offered {
             let arguments = call.arguments.value();
             let asked = ClientCall { id: &call.id, name: &call.name, arguments: &arguments };
+            telling.as_of_now();
             let answer = client_tools::answer(asked, script, &self.http, limits).await?;
             let content = match &answer {
                 ToolReply::Content(output) => text_of_output(output),
@@ -349,10 +352,11 @@ async fn read_stream(
         let bytes = match http::next_bytes(response, limits).await {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Err(cut(reading, &decoder, None).into()),
-            Err(BodyError::Deadline) => return Err(TurnError::Deadline),
-            Err(BodyError::Silent) => return Err(http::silent(limits.idle).into()),
-            Err(BodyError::Broken(words)) => return Err(cut(reading, &decoder, Some(&words)).into()),
+            Err(ReadError::Deadline) => return Err(TurnError::Deadline),
+            Err(ReadError::Silent) => return Err(http::silent(limits.idle).into()),
+            Err(ReadError::Broken(words)) => return Err(cut(reading, &decoder, Some(&words)).into()),
         };
+        telling.as_of(response.at());
         let mut wrong = None;
         let fed = decoder.feed(&bytes, |data| {
             if wrong.is_none() && !reading.is_done() {
@@ -382,13 +386,14 @@ async fn read_whole(
     telling: &mut Telling<'_>,
 ) -> Result<(), TurnError> {
     let body = http::rest_of_body(response, sse::MAX_EVENT, limits).await.map_err(|error| match error {
-        BodyError::Deadline => TurnError::Deadline,
-        BodyError::Silent => http::silent(limits.idle).into(),
-        BodyError::Broken(words) => {
+        ReadError::Deadline => TurnError::Deadline,
+        ReadError::Silent => http::silent(limits.idle).into(),
+        ReadError::Broken(words) => {
             let message = format!("the connection broke before the completion was whole ({words})");
             Failure::new(FailureKind::ProtocolError, message).into()
         }
     })?;
+    telling.as_of(response.at());
     if body.len() > sse::MAX_EVENT {
         let message = format!("the completion is longer than {} bytes", sse::MAX_EVENT);
         return Err(Failure::new(FailureKind::ProtocolError, message).into());

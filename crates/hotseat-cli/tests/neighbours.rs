@@ -1,0 +1,118 @@
+//! An agent that sends much, or what takes long to take in, changes nothing for the conversations beside it.
+#![cfg(unix)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Reply, Request, Step};
+use serde_json::{Value, json};
+
+use common::{LONG, Lifeline, Project, Tested, echo_agent};
+
+/// A project with an agent that does not behave and one that does, whose cases begin after those of the other.
+fn beside(hostile: &FakeAgent, good: &FakeAgent) -> Project {
+    Project::with(&format!(
+        "store: false\nagents:\n  hostile: {{ endpoint: '{}', folder: first }}\n  good: {{ endpoint: '{}', folder: second }}\n",
+        hostile.url(),
+        good.url()
+    ))
+}
+
+/// Cases that say one thing each, with further keys.
+fn suite(name: &str, count: usize, keys: &str) -> String {
+    let one = |number| format!("name: {name}-{number}\n{keys}turns: [{{ user: hello }}]\n");
+    (1..=count).map(one).collect::<Vec<_>>().join("---\n")
+}
+
+/// The results whose cases are of this agent.
+fn of<'a>(tested: &'a Tested, agent: &str) -> Vec<&'a Value> {
+    let results = tested.report["results"].as_array().expect("a list of results");
+    results
+        .iter()
+        .filter(|result| result["name"].as_str().is_some_and(|name| name.starts_with(agent)))
+        .collect()
+}
+
+/// A state of about a megabyte in small values, which takes long to take in.
+fn big_state() -> &'static [u8] {
+    let state: Vec<Value> = (0..20_000).map(|n| json!({"id": n, "words": ["one", "two", "three"]})).collect();
+    format!("data: {}\n\n", json!({"type": "STATE_SNAPSHOT", "snapshot": state})).leak().as_bytes()
+}
+
+/// An agent that sends such states until nobody listens any more.
+fn sends_states(request: &Request, state: &'static [u8]) -> Reply {
+    let run = Run::of(request).started();
+    (0..10_000).fold(run, |run, _| run.step(Step::Bytes(state.into()))).hang().into()
+}
+
+/// An agent that says something at the first moment and says more for ever.
+fn endless(request: &Request) -> Reply {
+    let open = json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"});
+    let more = json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "and so on "});
+    let much: &'static [u8] = format!("data: {more}\n\n").repeat(1_000).leak().as_bytes();
+    let run = Run::of(request).started().raw_event(open);
+    (0..100_000).fold(run, |run, _| run.step(Step::Bytes(much.into()))).hang().into()
+}
+
+#[test]
+fn what_is_slow_to_take_in_is_not_counted_against_another_agent() {
+    let state = big_state();
+    let hostile = FakeAgent::start(move |request| sends_states(request, state));
+    let good = FakeAgent::start(|request: &Request| {
+        Run::of(request).started().pause(Duration::from_millis(50)).text("Hello.").finished()
+    });
+    let limits = "assert: { timing: { max_duration_ms: 1500 } }\n";
+    let project = beside(&hostile, &good)
+        .suite("first/a", &suite("hostile", 6, "timeout_ms: 4000\n"))
+        .suite("second/a", &suite("good", 40, limits));
+    let tested = project.test(&["--parallel", "8"]);
+    let passed = of(&tested, "good").iter().filter(|result| result["status"] == "passed").count();
+    assert_eq!((passed, of(&tested, "good").len()), (40, 40), "{}", tested.output);
+    for result in of(&tested, "hostile") {
+        assert_eq!(result["status"], "failed", "{result:#}");
+        assert_eq!(result["failure"]["fault"], "agent", "{:#}", result["failure"]);
+    }
+}
+
+#[test]
+fn a_turn_ends_at_its_time_limit_under_a_flood() {
+    let hostile = FakeAgent::start(endless);
+    let good = echo_agent();
+    let keys = "timeout_ms: 1000\n";
+    let project = beside(&hostile, &good).suite("first/a", &suite("hostile", 2, keys));
+    let tested = project.test(&["--parallel", "2"]);
+    for result in of(&tested, "hostile") {
+        assert_eq!(result["status"], "failed", "{result:#}");
+        let took = result["duration_ms"].as_f64().expect("a duration");
+        // 250 ms are promised; the rest is for tests that run beside this one.
+        assert!(took < 2500.0, "{took} ms instead of 1000: {:#}", result["failure"]);
+    }
+}
+
+#[test]
+fn the_third_ctrl_c_ends_the_run_while_agents_flood_it() {
+    let state = big_state();
+    let hostile = FakeAgent::start(move |request| sends_states(request, state));
+    let project = Project::with(&format!(
+        "store: false\nagents:\n  hostile: {{ endpoint: '{}', folder: first }}\n  program: {{ type: command, command: [sh, agent.sh], folder: second }}\n",
+        hostile.url()
+    ))
+    .file("agent.sh", "exec 3>alive\ntrap '' TERM\nsleep 1000\n")
+    .suite("first/a", &suite("hostile", 3, ""))
+    .suite("second/a", &suite("program", 1, ""));
+    let alive = Lifeline::new(&project.workspace, "alive");
+    let mut running = project.command(&["test", "--parallel", "4"]).spawn();
+    hostile.wait_for_requests(3, LONG);
+    alive.wait_for_start();
+    running.press_ctrl_c();
+    running.wait_for_stdout("no new cases");
+    running.press_ctrl_c();
+    running.press_ctrl_c();
+    let pressed = Instant::now();
+    let output = running.wait();
+    assert_eq!(output.code, 130, "{output}");
+    assert!(pressed.elapsed() < Duration::from_secs(5), "{:?}: {output}", pressed.elapsed());
+    alive.wait_for_end();
+}
