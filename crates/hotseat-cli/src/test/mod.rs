@@ -253,8 +253,7 @@ fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Res
     outside.pace = telling.pace();
     let outside = Arc::new(outside);
     let plan = Arc::new(plan);
-    // One thread: a run waits for agents nearly all the time, and handing conversations from thread to thread costs
-    // more than it gains until thousands of turns end each second.
+    // This thread decides what runs and hears Ctrl-C. Conversations are held on threads of their own, so it is never busy.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| broken(format!("cannot start: {error}")))?;
     let rest = holding::Rest { options, earlier, writer };
