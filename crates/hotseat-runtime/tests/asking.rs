@@ -237,7 +237,7 @@ fn agents_ask_each_other_over_workflows_eight_deep_and_no_deeper() {
         Rule::new().call_tool("again", json!({})).always(),
     ];
     let test = Test::new(asking_for("mirror"), ["go"], script);
-    let result = test.run();
+    let result = test.unused_steps().run();
     completed(&result);
     assert_eq!(result.trace.conversations_all().len(), 9);
     // So do agents whose requests are built by a workflow that asks them.
