@@ -237,13 +237,14 @@ fn agents_ask_each_other_over_workflows_eight_deep_and_no_deeper() {
         Rule::new().call_tool("again", json!({})).always(),
     ];
     let test = Test::new(asking_for("mirror"), ["go"], script);
-    let result = test.unused_steps().run();
+    let result = test.run();
     completed(&result);
     assert_eq!(result.trace.conversations_all().len(), 9);
     // So do agents whose requests are built by a workflow that asks them.
     let flow = workflow("Ctx").node(Node::agent_id("ask", "endless"));
     let agent = persona("Endless").context_assembly(&flow);
-    let result = Test::new(agent, ["go"], [at("endless", 9, 9).say("never")]).allow_failed_turns().run();
+    let result = Test::new(agent, ["go"], [at("endless", 9, 9).say("never")]);
+    let result = result.allow_failed_turns().unused_steps().run();
     assert_eq!(result.status, RunStatus::Failed);
     assert_eq!(
         result.trace.conversations_all().len(),
