@@ -29,8 +29,10 @@ pub(super) async fn answer(
     call: ClientCall<'_>,
     script: &mut TurnScript,
     http: &Http,
-    limits: Limits,
+    limits: Limits<'_>,
 ) -> Result<ToolReply, TurnError> {
+    // What a backend of the test sends is not what the agent sends.
+    let limits = limits.uncounted();
     let ClientCall { id, name, arguments } = call;
     if let Some(reply) = script.tool_reply(name, arguments) {
         return Ok(reply);
@@ -75,10 +77,11 @@ pub(super) async fn answer(
         },
         Err(BodyError::Deadline) => Err(TurnError::Deadline),
         Err(BodyError::Silent) => Err(unanswered(silent(limits))),
+        Err(BodyError::Limit(failure)) => Err(failure.into()),
         Err(BodyError::Broken(words)) => Err(unanswered(format!("the connection broke ({words})"))),
     }
 }
 
-fn silent(limits: Limits) -> String {
+fn silent(limits: Limits<'_>) -> String {
     format!("it sent nothing for {} ms (target.idle_timeout_ms)", limits.idle.as_millis())
 }

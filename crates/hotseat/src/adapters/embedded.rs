@@ -276,8 +276,11 @@ impl Talk {
         Ok(())
     }
 
-    async fn hold(&mut self, turn: &mut Turn<'_>, http: &Http, limits: Limits) -> Result<(), TurnError> {
+    async fn hold(&mut self, turn: &mut Turn<'_>, http: &Http, limits: Limits<'_>) -> Result<(), TurnError> {
         loop {
+            if let Some(error) = limits.over() {
+                return Err(error);
+            }
             let silent = tokio::time::Instant::now() + limits.idle;
             let next = tokio::time::timeout_at(limits.deadline.min(silent), self.watcher.next()).await;
             let signal = match next {
@@ -288,7 +291,8 @@ impl Talk {
             };
             let next = match signal {
                 Signal::Delta { at, delta, .. } => {
-                    if matches!(delta, Delta::Text { .. }) {
+                    if let Delta::Text { text, .. } = &delta {
+                        limits.receive(text.len());
                         let now = turn.recorder.now();
                         turn.begun.entry(at.turn).or_insert(now);
                     }
@@ -402,7 +406,7 @@ impl Turn<'_> {
         &mut self,
         call: &ToolInvocation,
         http: &Http,
-        limits: Limits,
+        limits: Limits<'_>,
     ) -> Result<Told, TurnError> {
         let arguments = call.input.clone().unwrap_or(Value::Null);
         let asked = ClientCall { id: &call.tool_call_id, name: &call.tool_name, arguments: &arguments };

@@ -10,6 +10,7 @@ pub mod embedded;
 pub mod http;
 pub mod http_agent;
 pub mod in_code;
+mod lines;
 pub mod openai;
 pub mod replay;
 pub mod sse;
@@ -25,7 +26,7 @@ use hotseat_trace::{ErrorInfo, Failure, FailureKind};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::session::{AskedInterrupt, Message, Part, Recorder, TurnScript};
+use crate::session::{AskedInterrupt, Message, Part, Recorder, TrafficMeter, TurnScript};
 
 /// A future of an adapter.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -89,8 +90,8 @@ pub struct Input<'a> {
     pub options: Option<&'a Value>,
     /// What the client answers when the agent asks it for something.
     pub script: &'a mut TurnScript,
-    /// How long the agent may take.
-    pub limits: Limits,
+    /// How long the agent may take, and how much it may send.
+    pub limits: Limits<'a>,
 }
 
 /// What a protocol can carry beside the words of the user.
@@ -118,19 +119,53 @@ const MOST_REQUESTS: usize = 25;
 /// How long is waited for more after an agent has said that it is done, should it keep the connection open.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long an agent may take.
+/// How long an agent may take, and how much it may send.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct Limits<'a> {
     /// When the turn is given up.
     pub deadline: Instant,
     /// How long nothing at all may be received.
     pub idle: Duration,
+    /// Counts what is received; none for what is no agent.
+    traffic: Option<&'a TrafficMeter>,
 }
 
-impl Limits {
+impl<'a> Limits<'a> {
+    /// Limits on time alone.
+    pub fn within(deadline: Instant, idle: Duration) -> Self {
+        Limits { deadline, idle, traffic: None }
+    }
+
+    /// The same limits, and those of a meter.
+    #[must_use]
+    pub fn counting(self, traffic: &'a TrafficMeter) -> Self {
+        Limits { traffic: Some(traffic), ..self }
+    }
+
+    /// The same limits on time for somebody who is not the agent.
+    fn uncounted(self) -> Self {
+        Limits { traffic: None, ..self }
+    }
+
     /// The limits for what an agent that is done may still send.
-    fn in_grace(self) -> Limits {
-        Limits { deadline: self.deadline.min(Instant::now() + GRACE), idle: GRACE }
+    fn in_grace(self) -> Self {
+        Limits { deadline: self.deadline.min(Instant::now() + GRACE), idle: GRACE, ..self }
+    }
+
+    /// Counts bytes that were received.
+    fn receive(self, bytes: usize) {
+        if let Some(traffic) = self.traffic {
+            traffic.receive(bytes);
+        }
+    }
+
+    /// Why nothing more is taken in. It is asked before every read and every event: an agent that never stops to send
+    /// leaves no other moment in which its time could be over.
+    fn over(self) -> Option<TurnError> {
+        if self.deadline <= Instant::now() {
+            return Some(TurnError::Deadline);
+        }
+        self.traffic?.passed().map(TurnError::Failed)
     }
 }
 

@@ -24,6 +24,7 @@ mod script;
 mod simulated;
 mod spending;
 mod topics;
+mod traffic;
 mod turn;
 mod written;
 
@@ -55,6 +56,7 @@ pub use script::{
 };
 pub use simulated::{Simulation, Stopped};
 pub use spending::{Prices, reported_tokens};
+pub use traffic::{RunTraffic, TrafficBounds, TrafficLimits, TrafficMeter};
 pub use turn::ATTACHED;
 pub use written::{MORE_INPUT, NO_NEXT_TURN};
 

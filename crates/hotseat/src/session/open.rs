@@ -379,10 +379,11 @@ impl<'a> Session<'a> {
         let place = self.turns().len();
         self.script.begin_turn(&given.turn.resume);
         let (deadline, cause) = self.deadline(&given.turn);
+        let traffic = self.recorder.traffic().clone();
         let (script, recorder) = (&mut self.script, &mut self.recorder);
         let (said, cause) = match &mut self.counterpart {
             Counterpart::Agent(agent) => {
-                let limits = Limits { deadline, idle: self.timeouts.idle };
+                let limits = Limits::within(deadline, self.timeouts.idle).counting(&traffic);
                 let said = say(place, &mut given, *agent, script, limits, recorder).await;
                 self.limit = cause.limit().filter(|_| matches!(said, Err(TurnError::Deadline)));
                 (said, cause)

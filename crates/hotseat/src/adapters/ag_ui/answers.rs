@@ -75,7 +75,7 @@ impl Session {
         &mut self,
         unanswered: &[UnansweredCall],
         script: &mut TurnScript,
-        limits: Limits,
+        limits: Limits<'_>,
         recorder: &mut Recorder,
     ) -> Result<bool, TurnError> {
         let mut answered = false;

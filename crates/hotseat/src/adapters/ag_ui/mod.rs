@@ -108,7 +108,7 @@ impl Session {
         &mut self,
         answers: &Answers,
         script: &TurnScript,
-        limits: Limits,
+        limits: Limits<'_>,
         recorder: &mut Recorder,
     ) -> Result<Finished, TurnError> {
         self.requests += 1;
@@ -147,7 +147,7 @@ impl Session {
             };
             let mut broken = None;
             let fed = decoder.feed(&bytes, |data| {
-                if broken.is_none() {
+                if broken.is_none() && limits.over().is_none() {
                     let at = recorder.now();
                     broken = run.receive(&data, at, &mut |payload| recorder.emit(payload)).err();
                 }
@@ -167,6 +167,7 @@ impl Session {
         match (given_up, end) {
             (Some(BodyError::Deadline), _) => Err(TurnError::Deadline),
             (Some(BodyError::Silent), _) => Err(http::silent(limits.idle).into()),
+            (Some(BodyError::Limit(failure)), _) => Err(failure.into()),
             (Some(BodyError::Broken(words)), _) => Err(cut(received, &decoder, &open, Some(&words)).into()),
             (None, Ok(RunEnd::Cut)) => Err(cut(received, &decoder, &open, None).into()),
             (None, Ok(RunEnd::Failed(error))) => Err(TurnError::Run(error)),
@@ -200,7 +201,7 @@ impl AgentSession for Session {
 }
 
 /// The failure of an answer that is not a stream of events, whatever its status says.
-async fn not_a_stream(response: &mut reqwest::Response, limits: Limits) -> Option<Failure> {
+async fn not_a_stream(response: &mut reqwest::Response, limits: Limits<'_>) -> Option<Failure> {
     let encoding = http::bare_header(response, "content-encoding");
     if !matches!(encoding.as_str(), "" | "identity") {
         let message = format!("the answer is encoded as {encoding}, which was not asked for");

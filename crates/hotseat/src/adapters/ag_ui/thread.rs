@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use hotseat_trace::PatchAllowance;
 use serde_json::{Map, Value, json};
 
 use super::wire::{self, Message};
@@ -16,6 +17,10 @@ pub struct Thread {
     pub history: Vec<Message>,
     /// The shared state as last seen.
     pub state: Value,
+    /// Whether the trace tells the state: what the first request sends is not in it.
+    pub state_told: bool,
+    /// What patches of the state and of activities may still copy.
+    pub patching: PatchAllowance,
     /// The current turn.
     pub turn: ThreadTurn,
     /// Calls by their id on the wire; where a server gave an id twice, the later call.
@@ -136,6 +141,8 @@ impl Thread {
             id,
             history: Vec::new(),
             state,
+            state_told: false,
+            patching: PatchAllowance::default(),
             turn: ThreadTurn::default(),
             calls: HashMap::new(),
             aliases: HashMap::new(),

@@ -429,10 +429,11 @@ fn with_json(reply: ToolReply) -> ToolReply {
     }
 }
 
-fn reading_failed(error: ReadError, limits: Limits) -> TurnError {
+fn reading_failed(error: ReadError, limits: Limits<'_>) -> TurnError {
     match error {
         ReadError::Deadline => TurnError::Deadline,
         ReadError::Silent => http::silent(limits.idle).into(),
+        ReadError::Limit(failure) => failure.into(),
         ReadError::Wrong(message) => Failure::new(FailureKind::ProtocolError, message).into(),
     }
 }

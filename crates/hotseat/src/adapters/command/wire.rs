@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::adapters::excerpt;
+use crate::adapters::lines::check_values;
 use crate::session::ToolReply;
 
 /// What a line says.
@@ -99,6 +100,7 @@ pub(super) fn read(line: &str, number: u64, turn: usize) -> Result<Line, Failure
         let message = format!("line {number} of the program's output {words}: {}", excerpt(line, 200));
         Failure::new(FailureKind::ProtocolError, message)
     };
+    check_values(line).map_err(&wrong)?;
     let value: Value = serde_json::from_str(line).map_err(|error| wrong(format!("is not JSON ({error})")))?;
     if !value.is_object() {
         return Err(wrong("is not a JSON object".to_string()));

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use crate::adapters::http::shown_body;
+use crate::adapters::lines::check_values;
 use crate::adapters::telling::{Arguments, Telling, output_of_text};
 use crate::adapters::{TurnError, excerpt};
 use crate::session::ToolReply;
@@ -154,6 +155,7 @@ impl Mapping {
         keep_raw: bool,
         telling: &mut Telling<'_>,
     ) -> Result<Heard, TurnError> {
+        check_values(body).map_err(|words| protocol_error(format!("the answer {words}")))?;
         let answer: Value = serde_json::from_str(body).map_err(|error| {
             protocol_error(format!("the answer is not JSON ({error}): {}", excerpt(body, 200)))
         })?;
@@ -186,6 +188,7 @@ impl Mapping {
         heard: &mut Heard,
         telling: &mut Telling<'_>,
     ) -> Result<bool, TurnError> {
+        check_values(data).map_err(|words| protocol_error(format!("event {number} {words}")))?;
         let event: Value = serde_json::from_str(data).map_err(|error| {
             protocol_error(format!("event {number} is not JSON ({error}): {}", excerpt(data, 200)))
         })?;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use self::mapping::Heard;
 pub use self::mapping::{Awaits, CallPaths, Done, Mapping, Path};
 use super::http::{self, BodyError, Http, Outgoing};
+use super::lines::LineBuffer;
 use super::sse::{self, Decoder};
 use super::telling::Telling;
 use super::template::{Given, Values, fill_json, fill_text, percent_encoded, user_message};
@@ -132,7 +133,7 @@ impl Session {
         message: &str,
         content: &[Part],
         options: Option<&Value>,
-        limits: Limits,
+        limits: Limits<'_>,
     ) -> Result<Response, TurnError> {
         let values = Values {
             message,
@@ -216,7 +217,7 @@ impl AgentSession for Session {
 }
 
 /// The whole answer as text.
-async fn whole(response: &mut Response, limits: Limits) -> Result<String, TurnError> {
+async fn whole(response: &mut Response, limits: Limits<'_>) -> Result<String, TurnError> {
     let body = http::rest_of_body(response, LONGEST, limits)
         .await
         .map_err(|error| not_read(error, limits, "before the answer was whole"))?;
@@ -236,12 +237,12 @@ async fn whole(response: &mut Response, limits: Limits) -> Result<String, TurnEr
 async fn events(
     response: &mut Response,
     form: Stream,
-    limits: Limits,
+    limits: Limits<'_>,
     mapping: &Mapping,
     heard: &mut Heard,
     telling: &mut Telling<'_>,
 ) -> Result<(), TurnError> {
-    let (mut decoder, mut lines) = (Decoder::default(), Vec::new());
+    let (mut decoder, mut lines) = (Decoder::default(), LineBuffer::default());
     let mut number = 0;
     loop {
         let received = http::next_bytes(response, limits)
@@ -251,9 +252,10 @@ async fn events(
         let mut take = |data: &str| {
             if matches!(read, Ok(false)) && !data.trim().is_empty() {
                 number += 1;
-                read = match data.trim() {
-                    "[DONE]" if form == Stream::Sse => Ok(true),
-                    data => mapping.read_event(data, number, heard, telling),
+                read = match (limits.over(), data.trim()) {
+                    (Some(error), _) => Err(error),
+                    (None, "[DONE]") if form == Stream::Sse => Ok(true),
+                    (None, data) => mapping.read_event(data, number, heard, telling),
                 };
             }
         };
@@ -265,16 +267,15 @@ async fn events(
                 }
             }
             (_, Some(bytes)) => {
-                lines.extend_from_slice(&bytes);
-                while let Some(end) = memchr::memchr(b'\n', &lines) {
-                    let line: Vec<u8> = lines.drain(..=end).collect();
+                lines.unread().extend_from_slice(&bytes);
+                while let Some(line) = lines.next_line() {
                     take(&String::from_utf8_lossy(&line));
                 }
-                if lines.len() > sse::MAX_EVENT {
+                if lines.waiting() > sse::MAX_EVENT {
                     return Err(failed(format!("a line is longer than {} bytes", sse::MAX_EVENT)));
                 }
             }
-            (Stream::Ndjson, None) => take(&String::from_utf8_lossy(&std::mem::take(&mut lines))),
+            (Stream::Ndjson, None) => take(&String::from_utf8_lossy(&lines.rest())),
             (_, None) => {}
         }
         if read? {
@@ -294,10 +295,11 @@ async fn events(
     }
 }
 
-fn not_read(error: BodyError, limits: Limits, when: &str) -> TurnError {
+fn not_read(error: BodyError, limits: Limits<'_>, when: &str) -> TurnError {
     match error {
         BodyError::Deadline => TurnError::Deadline,
         BodyError::Silent => http::silent(limits.idle).into(),
+        BodyError::Limit(failure) => failure.into(),
         BodyError::Broken(words) => failed(format!("the connection broke {when} ({words})")),
     }
 }

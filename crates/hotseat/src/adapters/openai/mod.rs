@@ -128,7 +128,7 @@ impl Session {
     async fn ask(
         &mut self,
         script: &TurnScript,
-        limits: Limits,
+        limits: Limits<'_>,
         telling: &mut Telling<'_>,
     ) -> Result<Reply, TurnError> {
         self.requests += 1;
@@ -247,7 +247,7 @@ impl Session {
         &mut self,
         reply: Reply,
         script: &mut TurnScript,
-        limits: Limits,
+        limits: Limits<'_>,
         telling: &mut Telling<'_>,
     ) -> Result<bool, TurnError> {
         let (offered, others): (Vec<&Call>, Vec<&Call>) =
@@ -340,7 +340,7 @@ impl Form {
 /// Reads chunks until the stream says that it is done.
 async fn read_stream(
     response: &mut Response,
-    limits: Limits,
+    limits: Limits<'_>,
     reading: &mut Reading,
     telling: &mut Telling<'_>,
 ) -> Result<(), TurnError> {
@@ -351,12 +351,13 @@ async fn read_stream(
             Ok(None) => return Err(cut(reading, &decoder, None).into()),
             Err(BodyError::Deadline) => return Err(TurnError::Deadline),
             Err(BodyError::Silent) => return Err(http::silent(limits.idle).into()),
+            Err(BodyError::Limit(failure)) => return Err(failure.into()),
             Err(BodyError::Broken(words)) => return Err(cut(reading, &decoder, Some(&words)).into()),
         };
         let mut wrong = None;
         let fed = decoder.feed(&bytes, |data| {
             if wrong.is_none() && !reading.is_done() {
-                wrong = reading.chunk(&data, telling).err();
+                wrong = limits.over().or_else(|| reading.chunk(&data, telling).err());
             }
         });
         if let Some(error) = wrong {
@@ -377,13 +378,14 @@ async fn read_stream(
 /// Reads a whole completion.
 async fn read_whole(
     response: &mut Response,
-    limits: Limits,
+    limits: Limits<'_>,
     reading: &mut Reading,
     telling: &mut Telling<'_>,
 ) -> Result<(), TurnError> {
     let body = http::rest_of_body(response, sse::MAX_EVENT, limits).await.map_err(|error| match error {
         BodyError::Deadline => TurnError::Deadline,
         BodyError::Silent => http::silent(limits.idle).into(),
+        BodyError::Limit(failure) => failure.into(),
         BodyError::Broken(words) => {
             let message = format!("the connection broke before the completion was whole ({words})");
             Failure::new(FailureKind::ProtocolError, message).into()

@@ -10,6 +10,7 @@ use hotseat_trace::{ErrorInfo, Failure, FailureKind, Offset, Origin};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::adapters::lines::check_values;
 use crate::adapters::telling::{Arguments, Telling, output_of_text};
 use crate::adapters::{TurnError, excerpt};
 use crate::session::ToolReply;
@@ -182,6 +183,7 @@ impl Reading {
             let received = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
             telling.raw(received);
         }
+        check_values(data).map_err(|words| protocol_error(format!("{what} {words}")))?;
         let chunk: Chunk = serde_json::from_str(data).map_err(|error| {
             let words = if error.is_data() { "is not a chat completion" } else { "is not JSON" };
             protocol_error(format!("{what} {words} ({error}): {}", excerpt(data, 200)))

@@ -66,6 +66,7 @@ pub(in crate::report) fn passed(turn: &Turn, attempt: &Attempt) -> bool {
         | FailureKind::ProtocolError
         | FailureKind::Unreachable
         | FailureKind::Timeout
+        | FailureKind::Limit
         | FailureKind::HookError
         | FailureKind::TestError
         | FailureKind::Cancelled => false,

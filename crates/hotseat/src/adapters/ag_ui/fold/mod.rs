@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, Custom, ErrorInfo, Note, Offset, Origin, Payload, Raw,
-    StateDelta, StateSnapshot, Step, Subagent,
+    StateDelta, StateSnapshot, Step, Subagent, apply_patch,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ use super::chunks::Expander;
 use super::sequence::Rules;
 use super::thread::Thread;
 use super::wire::{self, Event};
+use crate::adapters::lines::check_values;
 
 /// How strictly the rules of the protocol are taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -184,6 +185,7 @@ impl<'t> Run<'t> {
             self.note(out, "`[DONE]` is not an event of this protocol; passed over".to_string());
             return Ok(());
         }
+        check_values(data).map_err(|words| self.at_event(&format!("it {words}")))?;
         let received = Event::parse(data).map_err(|error| self.at_event(&error))?;
         if received.null_subagent {
             self.broken("`subagentRunId` is null; it is left out or names a sub-agent".to_string(), out)?;
@@ -267,20 +269,22 @@ impl<'t> Run<'t> {
             Event::ToolResult(e) => self.tool_result(e, Origin::Stream, out),
             Event::StateSnapshot(e) => {
                 self.thread.state = e.snapshot.clone();
+                self.thread.state_told = true;
                 out(StateSnapshot { turn_id, state: e.snapshot }.into());
             }
             Event::StateDelta(e) => {
-                let state = match patched(&self.thread.state, &e.delta) {
-                    Ok(state) => {
-                        self.thread.state = state.clone();
-                        Some(state)
-                    }
+                let thread = &mut *self.thread;
+                let applied = apply_patch(&mut thread.state, &e.delta, &mut thread.patching);
+                let (applied, state) = match applied {
+                    Ok(()) if std::mem::replace(&mut thread.state_told, true) => (true, None),
+                    // What the request sent is not in the trace yet.
+                    Ok(()) => (true, Some(thread.state.clone())),
                     Err(error) => {
                         self.note(out, format!("STATE_DELTA does not apply and changes nothing: {error}"));
-                        None
+                        (false, None)
                     }
                 };
-                out(StateDelta { turn_id, patch: e.delta, state }.into());
+                out(StateDelta { turn_id, patch: e.delta, applied, state }.into());
             }
             Event::MessagesSnapshot(e) => self.messages_snapshot(e.messages, at),
             Event::ActivitySnapshot(e) => self.activity_snapshot(e, out),
@@ -410,13 +414,13 @@ impl<'t> Run<'t> {
     }
 
     fn activity_delta(&mut self, e: wire::ActivityDelta, out: Sink<'_>) {
+        let thread = &mut *self.thread;
         // A delta for an activity that nobody has announced changes nothing.
-        let Some(content) = self.thread.activities.get(&e.message_id) else { return };
-        match patched(content, &e.patch) {
-            Ok(content) => {
+        let Some(content) = thread.activities.get_mut(&e.message_id) else { return };
+        match apply_patch(content, &e.patch, &mut thread.patching) {
+            Ok(()) => {
                 let value =
-                    json!({"messageId": e.message_id, "activityType": e.activity_type, "content": content});
-                self.thread.activities.insert(e.message_id, content);
+                    json!({"messageId": e.message_id, "activityType": e.activity_type, "patch": e.patch});
                 out(Custom { turn_id: self.turn_id(), name: "activity.delta".to_string(), value }.into());
             }
             Err(error) => {
@@ -437,15 +441,6 @@ impl<'t> Run<'t> {
             self.tool_result(result, Origin::Stream, out);
         }
     }
-}
-
-/// A document with a patch applied whole.
-fn patched(document: &Value, patch: &Value) -> Result<Value, String> {
-    let patch: json_patch::Patch =
-        serde_json::from_value(patch.clone()).map_err(|error| error.to_string())?;
-    let mut patched = document.clone();
-    json_patch::patch(&mut patched, &patch).map_err(|error| error.to_string())?;
-    Ok(patched)
 }
 
 /// Whether a version of the protocol is one that is understood here: all before 1.0, and 1.
