@@ -1,6 +1,7 @@
 //! What an agent says and does in a turn, recorded in the same way by every adapter whose protocol has no events of
 //! its own for it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotseat_trace::{
@@ -19,6 +20,10 @@ pub(super) struct Telling<'a> {
     recorder: &'a mut Recorder,
     /// What it has said and done so far, as messages of a conversation.
     told: Vec<Message>,
+    /// Where in these each call stands: message, and place among its calls.
+    places: HashMap<Arc<str>, (usize, usize)>,
+    /// How often each id was given to a call that had to get another one.
+    numbers: HashMap<String, usize>,
 }
 
 /// The arguments of a call as they were received.
@@ -33,7 +38,7 @@ pub(super) enum Arguments {
 
 impl<'a> Telling<'a> {
     pub(super) fn new(turn_id: Arc<str>, recorder: &'a mut Recorder) -> Self {
-        Telling { turn_id, recorder, told: Vec::new() }
+        Telling { turn_id, recorder, told: Vec::new(), places: HashMap::new(), numbers: HashMap::new() }
     }
 
     pub(super) fn now(&self) -> Offset {
@@ -100,11 +105,14 @@ impl<'a> Telling<'a> {
     /// Records that a call began, and returns its id in the trace: the agent's, unless an earlier call has it.
     pub(super) fn call(&mut self, id: &str, name: &str, started: Option<Offset>) -> Arc<str> {
         let known = |id: &str| self.recorder.conversation().call(id).is_some();
-        let mut tool_call_id = if id.is_empty() { "call".to_string() } else { id.to_string() };
-        let mut number = 1;
-        while known(&tool_call_id) {
-            number += 1;
-            tool_call_id = format!("{}#{number}", if id.is_empty() { "call" } else { id });
+        let id = if id.is_empty() { "call" } else { id };
+        let mut tool_call_id = id.to_string();
+        if known(id) {
+            let number = self.numbers.entry(id.to_string()).or_insert(1);
+            while known(&tool_call_id) {
+                *number += 1;
+                tool_call_id = format!("{id}#{number}");
+            }
         }
         let called =
             MessageCall { id: tool_call_id.clone(), name: name.to_string(), arguments: "{}".to_string() };
@@ -117,6 +125,10 @@ impl<'a> Telling<'a> {
             }
         }
         let tool_call_id: Arc<str> = tool_call_id.into();
+        if let Some(message) = self.told.last() {
+            let place = (self.told.len() - 1, message.tool_calls.len() - 1);
+            self.places.insert(tool_call_id.clone(), place);
+        }
         self.recorder.emit(ToolInvoked {
             turn_id: self.turn_id.clone(),
             tool_call_id: tool_call_id.clone(),
@@ -134,9 +146,8 @@ impl<'a> Telling<'a> {
     }
 
     pub(super) fn arguments(&mut self, tool_call_id: &Arc<str>, arguments: Arguments) {
-        let mut calls = self.told.iter_mut().flat_map(|message| &mut message.tool_calls);
-        if let Some(call) = calls.find(|call| *call.id == **tool_call_id) {
-            call.arguments = arguments.text();
+        if let Some(&(message, place)) = self.places.get(tool_call_id) {
+            self.told[message].tool_calls[place].arguments = arguments.text();
         }
         let (input, text) = match arguments {
             Arguments::None => return,

@@ -120,12 +120,13 @@ impl TrafficMeter {
         }
         let bytes = size.bytes + VALUE * size.values;
         let scopes = self.scopes();
+        let may = scopes.iter().all(|(totals, bounds)| totals.within(&bounds.doubled()));
         for (totals, _) in &scopes {
             totals.events.fetch_add(1, Ordering::Relaxed);
             totals.recorded.fetch_add(bytes, Ordering::Relaxed);
             totals.calls.fetch_add(u64::from(is_call), Ordering::Relaxed);
         }
-        scopes.iter().all(|(totals, bounds)| totals.within(&bounds.doubled()))
+        may
     }
 
     /// Whether a limit is passed.
@@ -254,7 +255,7 @@ mod tests {
     fn nothing_is_recorded_far_beyond_a_limit_and_nothing_is_counted_between_turns() {
         let meter = meter(|limits| limits.turn.events = 10);
         meter.begin_turn();
-        assert_eq!((0..100).filter(|_| meter.record(EventSize::default(), false)).count(), 20);
+        assert_eq!((0..100).filter(|_| meter.record(EventSize::default(), false)).count(), 21);
         assert!(meter.end_turn().is_some());
         assert!(meter.record(EventSize::default(), false) && !meter.is_exceeded());
     }

@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod history;
 mod interrupts;
+mod linear;
 mod model;
 mod request;
 mod sequence;

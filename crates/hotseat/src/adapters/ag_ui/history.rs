@@ -41,7 +41,9 @@ pub struct Slot {
 impl FromIterator<Message> for MessageHistory {
     fn from_iter<T: IntoIterator<Item = Message>>(messages: T) -> Self {
         let mut history = MessageHistory::default();
-        messages.into_iter().for_each(|message| drop(history.push(message)));
+        for message in messages {
+            history.push(message);
+        }
         history
     }
 }
@@ -135,7 +137,9 @@ impl MessageHistory {
         let known = self.results.entry(call_id.to_string()).or_default();
         while let Some(slot) = known.pop_if(|slot| caller.is_none_or(|caller| *slot > caller)) {
             let place = slot.place.checked_sub(1);
-            let Some(gone) = place.and_then(|place| self.groups[slot.group].results[place].take()) else { continue };
+            let Some(gone) = place.and_then(|place| self.groups[slot.group].results[place].take()) else {
+                continue;
+            };
             let id = wire::id(&gone).unwrap_or_default().to_string();
             if self.by_id.get(&id) == Some(&slot) {
                 self.by_id.remove(&id);

@@ -8,6 +8,7 @@ mod answers;
 mod chunks;
 mod content;
 mod fold;
+mod history;
 mod request;
 mod sequence;
 mod thread;

@@ -4,6 +4,7 @@
 //! brings another id; without an index to the call of its id; without either it begins a call if it has a name, and
 //! continues the last one if not.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_trace::{ErrorInfo, Failure, FailureKind, Offset, Origin};
@@ -105,7 +106,6 @@ impl Call {
 
 /// A tool call that is arriving.
 struct Arriving {
-    index: Option<u64>,
     id: String,
     /// Its name and its id in the trace, once the name is known.
     begun: Option<(String, Arc<str>)>,
@@ -120,6 +120,10 @@ pub(super) struct Reading {
     text_began: Option<Offset>,
     reasoning: String,
     calls: Vec<Arriving>,
+    /// The last call of each index.
+    by_index: HashMap<u64, usize>,
+    /// The last call of each id.
+    by_id: HashMap<String, usize>,
     finish_reason: Option<Arc<str>>,
     usage: Option<Value>,
     awaiting: Option<bool>,
@@ -137,6 +141,8 @@ impl Reading {
             text_began: None,
             reasoning: String::new(),
             calls: Vec::new(),
+            by_index: HashMap::new(),
+            by_id: HashMap::new(),
             finish_reason: None,
             usage: None,
             awaiting: None,
@@ -242,7 +248,7 @@ impl Reading {
 
     /// The result of a call that the server has answered itself.
     fn result(&mut self, id: &str, content: String, telling: &mut Telling<'_>) -> Result<(), TurnError> {
-        let call = self.calls.iter().rfind(|call| call.id == id).and_then(|call| call.begun.as_ref());
+        let call = self.by_id.get(id).and_then(|place| self.calls[*place].begun.as_ref());
         let Some((_, trace_id)) = call else {
             return Err(protocol_error(format!("a result of tool call {id}, which was never announced")));
         };
@@ -272,8 +278,8 @@ impl Reading {
     /// The place of the call that a piece belongs to; a new one if it begins one.
     fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let known = match index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == index),
-            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
+            Some(index) => self.by_index.get(&index).copied(),
+            None if !id.is_empty() => self.by_id.get(id).copied(),
             None if name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };
@@ -282,12 +288,20 @@ impl Reading {
             id.is_empty() || call.id.is_empty() || call.id == id
         });
         if let Some(place) = same {
-            if self.calls[place].id.is_empty() {
+            if self.calls[place].id.is_empty() && !id.is_empty() {
                 self.calls[place].id = id.to_owned();
+                let last = self.by_id.entry(id.to_owned()).or_insert(place);
+                *last = place.max(*last);
             }
             return place;
         }
-        self.calls.push(Arriving { index, id: id.to_owned(), begun: None, arguments: String::new() });
+        if let Some(index) = index {
+            self.by_index.insert(index, self.calls.len());
+        }
+        if !id.is_empty() {
+            self.by_id.insert(id.to_owned(), self.calls.len());
+        }
+        self.calls.push(Arriving { id: id.to_owned(), begun: None, arguments: String::new() });
         self.calls.len() - 1
     }
 
@@ -300,6 +314,7 @@ impl Reading {
         telling.message(self.text.clone(), self.text_began, Some(!self.calls.is_empty()));
         let mut calls: Vec<Call> = Vec::new();
         let mut nameless = None;
+        let mut ids: HashSet<String> = HashSet::new();
         for arriving in self.calls {
             let Some((name, trace_id)) = arriving.begun else {
                 nameless = Some(arriving.arguments);
@@ -308,8 +323,9 @@ impl Reading {
             let arguments = Arguments::of_text(arriving.arguments.clone());
             telling.arguments(&trace_id, arguments.clone());
             // Results refer to calls by their ids, so each needs one of its own.
-            let is_usable = !arriving.id.is_empty() && !calls.iter().any(|call| call.id == arriving.id);
+            let is_usable = !arriving.id.is_empty() && !ids.contains(&arriving.id);
             let id = if is_usable { arriving.id } else { trace_id.to_string() };
+            ids.insert(id.clone());
             calls.push(Call { id, trace_id, name, arguments, written: arriving.arguments });
         }
         if let Some(awaiting) = self.awaiting {

@@ -1,5 +1,6 @@
 //! Tool calls: each counts once, however often it is announced.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotseat_document::json::read_value;
@@ -78,10 +79,15 @@ impl Run<'_> {
         }
         self.thread.put_call(&id, &e.tool_call_name, e.parent_message_id.as_deref());
         self.add_call_metadata(&id, e.metadata);
-        if !self.run_calls.contains(&id) {
+        self.is_of_run(&id);
+        self.calls.insert(id, open);
+    }
+
+    /// Notes that a call began or went on in this run.
+    pub(super) fn is_of_run(&mut self, id: &Arc<str>) {
+        if self.in_run.insert(id.clone()) {
             self.run_calls.push(id.clone());
         }
-        self.calls.insert(id, open);
     }
 
     pub(super) fn add_call_metadata(&mut self, id: &Arc<str>, metadata: Option<Map<String, Value>>) {
@@ -285,6 +291,9 @@ impl Run<'_> {
 
     /// The arguments of every call are complete.
     pub(super) fn close_calls(&mut self, out: Sink<'_>) {
+        if self.calls.is_empty() {
+            return;
+        }
         for number in 0..self.run_calls.len() {
             let id = self.run_calls[number].clone();
             self.tool_end(&id, out);
@@ -308,12 +317,13 @@ impl Run<'_> {
 
     /// Calls of this run without a result. Where the agent says which ones it waits for, only those.
     pub(super) fn unanswered(&self) -> Vec<UnansweredCall> {
-        let awaited: Vec<Arc<str>> = self.awaited.iter().map(|id| self.thread.known_id(id.clone())).collect();
-        let held_up =
-            |id: &Arc<str>| self.interrupts.iter().any(|interrupt| interrupt.call.as_ref() == Some(id));
+        let awaited: HashSet<Arc<str>> =
+            self.awaited.iter().map(|id| self.thread.known_id(id.clone())).collect();
+        let held_up: HashSet<&Arc<str>> =
+            self.interrupts.iter().filter_map(|interrupt| interrupt.call.as_ref()).collect();
         let calls = self.run_calls.iter().filter_map(|id| Some((id, self.thread.calls.get(id)?)));
-        let open = calls.filter(|(id, call)| call.answered.is_none() && !held_up(id));
-        let meant = open.filter(|(id, _)| awaited.is_empty() || awaited.contains(id));
+        let open = calls.filter(|(id, call)| call.answered.is_none() && !held_up.contains(id));
+        let meant = open.filter(|(id, _)| awaited.is_empty() || awaited.contains(*id));
         meant
             .map(|(id, call)| UnansweredCall {
                 id: id.clone(),

@@ -102,21 +102,30 @@ pub struct Run<'t> {
     expanded: Vec<Event>,
     rules: Rules,
     received: u64,
+    /// How often a run of the protocol began or ended.
+    borders: usize,
     started: bool,
     /// The agent has said that it is done, and has not begun anew.
     ended: bool,
     /// The first error that the agent reported. No later run takes it back.
     failed: Option<ErrorInfo>,
     texts: HashMap<Arc<str>, OpenText>,
-    thoughts: Vec<Thought>,
+    /// Pieces of reasoning in the order in which they began; none in the place of one that is whole.
+    thoughts: Vec<Option<Thought>>,
+    /// Where those that are open stand.
+    thought_places: HashMap<Option<Arc<str>>, Vec<usize>>,
     calls: HashMap<Arc<str>, OpenCall>,
     /// Calls that began or went on in this run, in order.
     run_calls: Vec<Arc<str>>,
+    /// The same, to be asked for.
+    in_run: HashSet<Arc<str>>,
     /// Results of calls that nobody has announced; an event or a snapshot may still do so.
     orphan_results: Vec<wire::ToolResult>,
     /// Snapshots of the messages until they are compared with what was seen as events: the last one, and of
     /// those before it what later ones left out.
     snapshots: Vec<Snapshot>,
+    /// How many bytes of snapshots were searched for what earlier ones told.
+    searched: usize,
     /// Questions on the channel of producers before 1.0 whose run has not ended.
     legacy_interrupts: Vec<OpenInterrupt>,
     interrupts: Vec<OpenInterrupt>,
@@ -125,6 +134,9 @@ pub struct Run<'t> {
     /// What was noted: the same is not said twice.
     noted: HashSet<String>,
 }
+
+/// How often runs may begin and end in one answer: each time everything that is open is looked through.
+const MOST_BORDERS: usize = 200;
 
 /// Where the trace events go.
 pub type Sink<'a> = &'a mut dyn FnMut(Payload);
@@ -140,15 +152,19 @@ impl<'t> Run<'t> {
             expanded: Vec::new(),
             rules: Rules::default(),
             received: 0,
+            borders: 0,
             started: false,
             ended: false,
             failed: None,
             texts: HashMap::new(),
             thoughts: Vec::new(),
+            thought_places: HashMap::new(),
             calls: HashMap::new(),
             run_calls: Vec::new(),
+            in_run: HashSet::new(),
             orphan_results: Vec::new(),
             snapshots: Vec::new(),
+            searched: 0,
             legacy_interrupts: Vec::new(),
             interrupts: Vec::new(),
             awaited: Vec::new(),
@@ -251,6 +267,13 @@ impl<'t> Run<'t> {
 
     /// One event, chunks already expanded.
     fn follow(&mut self, event: Event, at: Offset, out: Sink<'_>) -> Result<(), String> {
+        if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
+            self.borders += 1;
+            if self.borders > MOST_BORDERS {
+                return Err(self
+                    .at_event(&format!("runs begin and end more than {MOST_BORDERS} times in one answer")));
+            }
+        }
         if let Some(rule) = self.rules.check(&event) {
             self.broken(rule, out)?;
         }
@@ -286,7 +309,9 @@ impl<'t> Run<'t> {
                 };
                 out(StateDelta { turn_id, patch: e.delta, applied, state }.into());
             }
-            Event::MessagesSnapshot(e) => self.messages_snapshot(e.messages, at),
+            Event::MessagesSnapshot(e) => {
+                return self.messages_snapshot(e.messages, at).map_err(|words| self.at_event(&words));
+            }
             Event::ActivitySnapshot(e) => self.activity_snapshot(e, out),
             Event::ActivityDelta(e) => self.activity_delta(e, out),
             Event::Raw(_) => {}

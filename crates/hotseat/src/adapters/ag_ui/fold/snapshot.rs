@@ -1,5 +1,6 @@
 //! Snapshots of the messages: what only they tell joins the trace, and what they tell again counts once.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_trace::{AssistantMessage, Offset, Origin};
@@ -9,6 +10,11 @@ use super::super::thread::Arguments;
 use super::super::wire::{self, Message};
 use super::calls::Seen;
 use super::{Run, Sink};
+
+/// How many snapshots are kept apart of which later ones left something out.
+const MOST_LEFT_OUT: usize = 64;
+/// How many bytes are searched for texts that are told again as parts of others, in one run.
+const MOST_SEARCHED: usize = 256 * 1024 * 1024;
 
 /// A snapshot, or what a later one left out of it.
 #[derive(Debug)]
@@ -20,19 +26,25 @@ pub(super) struct Snapshot {
 }
 
 impl Run<'_> {
-    pub(super) fn messages_snapshot(&mut self, messages: Vec<Message>, seen: Offset) {
-        self.thread.take_over(&messages);
+    pub(super) fn messages_snapshot(&mut self, messages: Vec<Message>, seen: Offset) -> Result<(), String> {
+        self.thread.take_over(&messages)?;
         // What the agent did is not undone by a later snapshot that no longer shows it.
         if let Some(earlier) = self.snapshots.pop() {
             let Snapshot { messages: mut left_out, begins, seen } = earlier;
             left_out.drain(..begins);
-            left_out.retain(|message| !is_told_again(message, &messages));
-            if !left_out.is_empty() {
-                self.snapshots.push(Snapshot { messages: left_out, begins: 0, seen });
+            let again = ToldAgain::of(&messages);
+            left_out.retain(|message| !again.holds(message, &mut self.searched));
+            let is_full = self.snapshots.len() >= MOST_LEFT_OUT;
+            match self.snapshots.last_mut() {
+                _ if left_out.is_empty() => {}
+                // Each is compared with all calls of the turn.
+                Some(last) if is_full => last.messages.extend(left_out),
+                _ => self.snapshots.push(Snapshot { messages: left_out, begins: 0, seen }),
             }
         }
         let begins = self.thread.turn_begins(&messages);
         self.snapshots.push(Snapshot { messages, begins, seen });
+        Ok(())
     }
 
     /// Compares snapshots with what was seen as events and adds what is missing. For calls and texts the older
@@ -62,8 +74,7 @@ impl Run<'_> {
         }
         let listed: Vec<Arc<str>> =
             ours.iter().flat_map(wire::calls).map(|call| self.thread.known_id(call.id.into())).collect();
-        let mut unlisted = self.thread.turn.calls.clone();
-        unlisted.retain(|id| !listed.contains(id));
+        let mut unlisted = Twins::of(self, &listed);
         let calls = ours.iter().flat_map(|message| wire::calls(message).map(move |call| (message, call)));
         for ((message, call), id) in calls.zip(&listed) {
             let known = self.thread.call_of_turn(id);
@@ -80,10 +91,9 @@ impl Run<'_> {
                 continue;
             }
             // A producer may give its calls other ids in a snapshot: those are found by tool and arguments.
-            if let Some(place) = unlisted.iter().position(|id| self.is_twin(id, call.name, &arguments)) {
-                let twin = unlisted.remove(place);
+            if let Some(twin) = unlisted.take(call.name, &arguments) {
                 self.complete_arguments(&twin, &call.arguments, out);
-                self.thread.aliases.insert(call.id.into(), twin);
+                self.thread.add_alias(call.id.into(), twin);
                 continue;
             }
             let seen = Seen {
@@ -94,16 +104,8 @@ impl Run<'_> {
             };
             self.new_call(id, &call.name.into(), seen, out);
             self.set_arguments(id, arguments, None, out);
-            self.run_calls.push(id.clone());
+            self.is_of_run(id);
         }
-    }
-
-    /// Whether a call is the one that a snapshot lists under another id.
-    fn is_twin(&self, id: &Arc<str>, name: &str, arguments: &Arguments) -> bool {
-        self.thread.calls.get(id).is_some_and(|call| {
-            &*call.name == name
-                && (call.arguments == *arguments || matches!(call.arguments, Arguments::Broken(_)))
-        })
     }
 
     /// A snapshot knows the arguments of a call whole, a stream may have lost part of them.
@@ -152,15 +154,11 @@ impl Run<'_> {
     fn text_of(&mut self, message: &Message, seen: Offset, out: Sink<'_>) {
         let content = wire::text(message.get("content"));
         let id = wire::id(message).unwrap_or("");
-        let known = self.thread.turn.texts.iter().any(|(known, text)| {
-            text.trim() == content.trim()
-                || (!id.is_empty() && **known == *id && text.contains(content.trim()))
-        });
-        if content.trim().is_empty() || known {
+        if content.trim().is_empty() || self.thread.turn.texts.knows(id, &content) {
             return;
         }
         let message_id: Arc<str> = id.into();
-        self.thread.turn.texts.push((message_id.clone(), content.clone()));
+        self.thread.turn.texts.add(&message_id, &content);
         out(AssistantMessage {
             turn_id: self.turn_id(),
             message_id,
@@ -174,17 +172,85 @@ impl Run<'_> {
     }
 }
 
-/// Whether a later snapshot still holds what a message says.
-fn is_told_again(message: &Message, later: &[Message]) -> bool {
-    let same_id = |other: &Message| wire::id(other) == wire::id(message);
-    match wire::role(message) {
-        "assistant" | "tool" if wire::id(message).is_some() && later.iter().any(same_id) => true,
-        "assistant" if wire::calls(message).next().is_none() => {
-            let text = wire::text(message.get("content"));
-            later.iter().any(|other| wire::text(other.get("content")).contains(text.trim()))
+/// The calls of the turn that a snapshot does not list under their own ids, by tool and arguments.
+struct Twins {
+    /// By tool: the calls whose arguments were broken, by their places in the turn.
+    broken: HashMap<Arc<str>, BTreeMap<usize, Arc<str>>>,
+    /// By tool and arguments: the other ones.
+    whole: HashMap<(Arc<str>, String), BTreeMap<usize, Arc<str>>>,
+}
+
+impl Twins {
+    fn of(run: &Run<'_>, listed: &[Arc<str>]) -> Twins {
+        let listed: HashSet<&Arc<str>> = listed.iter().collect();
+        let mut twins = Twins { broken: HashMap::new(), whole: HashMap::new() };
+        let unlisted = run.thread.turn.calls.iter().enumerate().filter(|(_, id)| !listed.contains(id));
+        for (place, id) in unlisted {
+            let Some(call) = run.thread.calls.get(id) else { continue };
+            let places = match &call.arguments {
+                Arguments::Broken(_) => twins.broken.entry(call.name.clone()).or_default(),
+                arguments => twins.whole.entry((call.name.clone(), arguments.sorted())).or_default(),
+            };
+            places.insert(place, id.clone());
         }
-        "assistant" | "tool" => false,
-        // Nothing that others say is an action of the agent.
-        _ => true,
+        twins
+    }
+
+    /// Takes the first call of a tool with these arguments, or with broken ones.
+    fn take(&mut self, name: &str, arguments: &Arguments) -> Option<Arc<str>> {
+        if self.broken.is_empty() && self.whole.is_empty() {
+            return None;
+        }
+        let first = |places: Option<&BTreeMap<usize, Arc<str>>>| Some(*places?.first_key_value()?.0);
+        let key = (Arc::from(name), arguments.sorted());
+        let (broken, whole) = (first(self.broken.get(name)), first(self.whole.get(&key)));
+        let is_broken = match (broken, whole) {
+            (None, None) => return None,
+            (broken, whole) => whole.is_none() || broken.is_some_and(|broken| Some(broken) < whole),
+        };
+        let places = if is_broken { self.broken.get_mut(name) } else { self.whole.get_mut(&key) };
+        places?.pop_first().map(|(_, id)| id)
+    }
+}
+
+/// What a later snapshot tells, as it is asked for by what an earlier one told.
+struct ToldAgain<'a> {
+    ids: HashSet<&'a str>,
+    texts: Vec<String>,
+    trimmed: HashSet<String>,
+}
+
+impl<'a> ToldAgain<'a> {
+    fn of(later: &'a [Message]) -> Self {
+        let texts: Vec<String> = later.iter().map(|message| wire::text(message.get("content"))).collect();
+        ToldAgain {
+            ids: later.iter().filter_map(wire::id).collect(),
+            trimmed: texts.iter().map(|text| text.trim().to_string()).collect(),
+            texts,
+        }
+    }
+
+    /// Whether it still holds what a message says. `searched` is how many bytes were searched so far: a text that is part
+    /// of another is found as long as there is not far too much of them, and the same text always.
+    fn holds(&self, message: &Message, searched: &mut usize) -> bool {
+        match wire::role(message) {
+            "assistant" | "tool" if wire::id(message).is_some_and(|id| self.ids.contains(id)) => true,
+            "assistant" if wire::calls(message).next().is_none() => {
+                let text = wire::text(message.get("content"));
+                let text = text.trim();
+                self.trimmed.contains(text)
+                    || self
+                        .texts
+                        .iter()
+                        .take_while(|later| {
+                            *searched += later.len() + 1;
+                            *searched < MOST_SEARCHED
+                        })
+                        .any(|later| later.contains(text))
+            }
+            "assistant" | "tool" => false,
+            // Nothing that others say is an action of the agent.
+            _ => true,
+        }
     }
 }
