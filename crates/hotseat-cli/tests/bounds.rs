@@ -101,7 +101,7 @@ fn floods(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
         let target = target.replace("URL", &agent.url());
         (name, Project::with(&format!("target:\n{target}{LIMITS}")), Some(agent))
     };
-    let ag_ui = |request: &Request| {
+    let ag_ui = move |request: &Request| {
         let run = Run::of(request).started();
         let run = (0..MANY).fold(run, |run, n| match is_text {
             true => {

@@ -31,6 +31,8 @@ use tokio::time::{Instant, timeout_at};
 pub use answers::Answers;
 pub use dialogue::Dialogue;
 pub use generator::GeneratorQuestion;
+#[doc(hidden)]
+pub use judge::read_judgement;
 pub use judge::{
     Asked, By, Candidate, Classified, Confidence, Judge, JudgeQuestion, Judgement, Seen, TopicQuestion,
 };

@@ -112,7 +112,7 @@ fn fold(events: Vec<Value>) -> (Vec<Payload>, Duration) {
     let stream: String = events.map(|event| format!("data: {event}\n\n")).collect();
     let turns = [vec![stream.into_bytes()]];
     let begun = Instant::now();
-    let recorded = fold_streams(&turns, Strictness::Lenient);
+    let (recorded, _) = fold_streams(&turns, Strictness::Lenient);
     (recorded, begun.elapsed())
 }
 

@@ -246,10 +246,11 @@ fn cut(received: u64, decoder: &Decoder, open: &[String], broken: Option<&str>) 
     Failure::new(FailureKind::ProtocolError, message).with_detail(detail.join("\n"))
 }
 
-/// Takes in the streams of each turn as an agent would send them and returns what is recorded. Where a real stream
+/// Takes in the streams of each turn as an agent would send them and returns what is recorded, and the state that the
+/// agent would be sent next. Where a real stream
 /// would be given up, the rest of it is left out. For the project's own fuzzing; not part of the interface.
 #[doc(hidden)]
-pub fn fold_streams(turns: &[Vec<Vec<u8>>], strictness: Strictness) -> Vec<hotseat_trace::Payload> {
+pub fn fold_streams(turns: &[Vec<Vec<u8>>], strictness: Strictness) -> (Vec<hotseat_trace::Payload>, Value) {
     let (mut recorded, mut requests) = (Vec::new(), 0);
     let mut thread = Thread::new("thread".into(), Value::Null);
     for (number, streams) in turns.iter().enumerate() {
@@ -267,5 +268,5 @@ pub fn fold_streams(turns: &[Vec<Vec<u8>>], strictness: Strictness) -> Vec<hotse
             let _ = run.finish(at, &mut |payload| recorded.push(payload));
         }
     }
-    recorded
+    (recorded, thread.state)
 }

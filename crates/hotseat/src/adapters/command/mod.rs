@@ -308,6 +308,24 @@ impl AgentSession for Session {
     }
 }
 
+/// Takes in the lines of a turn as a program would print them and returns what is recorded. For the project's own
+/// fuzzing; not part of the interface.
+#[doc(hidden)]
+pub fn fold_lines(printed: &[u8]) -> Vec<hotseat_trace::Payload> {
+    let mut recorder = Recorder::new(crate::session::Redactor::default(), true);
+    let mut telling = Telling::new("turn-1".into(), &mut recorder);
+    let (mut heard, mut calls, script) = (Heard::default(), HashMap::new(), TurnScript::new(Vec::new()));
+    for (number, line) in String::from_utf8_lossy(printed).lines().enumerate() {
+        let Ok(line) = wire::read(line, number as u64 + 1, 1) else { break };
+        match heard.take_in(line, &mut calls, &script, &mut telling) {
+            Ok(Next::More) => {}
+            Ok(Next::Done | Next::Answer(_)) | Err(_) => break,
+        }
+    }
+    heard.end_message(&mut telling);
+    recorder.finish().1.into_iter().map(|record| record.event.payload).collect()
+}
+
 /// What was heard in a turn.
 #[derive(Default)]
 struct Heard {

@@ -309,6 +309,20 @@ impl AgentSession for Session {
     }
 }
 
+/// Takes in a stream of chunks as a server would send it and returns what is recorded. For the project's own fuzzing; not
+/// part of the interface.
+#[doc(hidden)]
+pub fn fold_chunks(stream: &[u8]) -> Vec<hotseat_trace::Payload> {
+    let mut recorder = Recorder::new(crate::session::Redactor::default(), true);
+    let mut telling = Telling::new("turn-1".into(), &mut recorder);
+    let (mut reading, mut decoder, mut is_broken) = (Reading::new(false), Decoder::default(), false);
+    let _ = decoder.feed(stream, |data| {
+        is_broken = is_broken || reading.is_done() || reading.chunk(&data, &mut telling).is_err();
+    });
+    let _ = reading.reply(&mut telling);
+    recorder.finish().1.into_iter().map(|record| record.event.payload).collect()
+}
+
 /// In which form a reply comes.
 enum Form {
     Stream,
