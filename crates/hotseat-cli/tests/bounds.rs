@@ -159,7 +159,7 @@ fn floods(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
     let program = |name: &'static str, speaks: &str, printed: &str| {
         let target =
             format!("target:\n  type: command\n  command: [sh, agent.sh]\n  speaks: {speaks}\n{LIMITS}");
-        (name, Project::with(&target).file("agent.sh", &format!("yes '{printed}'\n")), None)
+        (name, Project::with(&target).file("agent.sh", &format!("read -r message\nyes '{printed}'\n")), None)
     };
     all.push(program("command", "json_lines", &line.to_string()));
     if is_text {
@@ -260,7 +260,7 @@ fn limits_that_are_none_are_refused_with_their_place() {
 #[test]
 fn time_limits_hold_under_a_flood() {
     let target = "target:\n  type: command\n  command: [sh, agent.sh]\n  timeout_ms: 1000\nlimits:\n  turn: { bytes: 1000000000000, events: 1000000000 }\n  conversation: { bytes: 1000000000000, events: 1000000000 }\n";
-    let program = "yes '{\"type\":\"usage\",\"usage\":{}}'\n";
+    let program = "read -r message\nyes '{\"type\":\"usage\",\"usage\":{}}'\n";
     let project = Project::with(target).file("agent.sh", program).suite("a", HELLO);
     let begun = Instant::now();
     let tested = project.test(&[]);
