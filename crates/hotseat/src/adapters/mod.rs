@@ -159,8 +159,16 @@ impl<'a> Limits<'a> {
         }
     }
 
-    /// Why nothing more is taken in. It is asked before every read and every event: an agent that never stops to send
-    /// leaves no other moment in which its time could be over.
+    /// Why nothing more is taken in of what was received. It is asked before every event: many may have come at once.
+    fn over_within(self) -> Option<TurnError> {
+        if self.deadline <= Instant::now() {
+            return Some(TurnError::Deadline);
+        }
+        self.traffic?.recorded_too_much().map(TurnError::Failed)
+    }
+
+    /// Why nothing more is read. It is asked before every read: an agent that never stops to send leaves no other moment
+    /// in which its time could be over.
     fn over(self) -> Option<TurnError> {
         if self.deadline <= Instant::now() {
             return Some(TurnError::Deadline);

@@ -224,12 +224,12 @@ pub static LIMITS: Shape = Shape {
         Field::optional(
             "turn",
             Kind::Shape(&BOUNDS),
-            "In one turn. Default: 64000000 bytes, 500000 events, 200000 calls.",
+            "In one turn. Default: 100000000 bytes, 500000 events, 200000 calls.",
         ),
         Field::optional(
             "conversation",
             Kind::Shape(&BOUNDS),
-            "In one conversation. Default: 256000000 bytes, 2000000 events, 500000 calls.",
+            "In one conversation. Default: 400000000 bytes, 2000000 events, 500000 calls.",
         ),
         Field::optional(
             "run",

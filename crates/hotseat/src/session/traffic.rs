@@ -36,8 +36,8 @@ impl Default for TrafficLimits {
     fn default() -> Self {
         const MB: u64 = 1_000_000;
         TrafficLimits {
-            turn: TrafficBounds { events: 500_000, bytes: 64 * MB, calls: 200_000 },
-            conversation: TrafficBounds { events: 2_000_000, bytes: 256 * MB, calls: 500_000 },
+            turn: TrafficBounds { events: 500_000, bytes: 100 * MB, calls: 200_000 },
+            conversation: TrafficBounds { events: 2_000_000, bytes: 400 * MB, calls: 500_000 },
             run: TrafficBounds { events: 1_000_000_000, bytes: 1_000_000 * MB, calls: 100_000_000 },
         }
     }
@@ -134,6 +134,12 @@ impl TrafficMeter {
         self.is_counting() && !self.scopes().iter().all(|(totals, bounds)| totals.within(bounds))
     }
 
+    /// The failure of a limit that is passed by what is recorded. What has been received is still taken in.
+    pub fn recorded_too_much(&self) -> Option<Failure> {
+        let within = |(totals, bounds): (&TrafficTotals, &TrafficBounds)| totals.records_within(bounds);
+        if !self.is_counting() || self.scopes().into_iter().all(within) { None } else { self.passed() }
+    }
+
     /// The failure of a limit that is passed.
     pub fn passed(&self) -> Option<Failure> {
         if !self.is_exceeded() {
@@ -188,9 +194,12 @@ impl TrafficBounds {
 
 impl TrafficTotals {
     fn within(&self, bounds: &TrafficBounds) -> bool {
+        self.received.load(Ordering::Relaxed) <= bounds.bytes && self.records_within(bounds)
+    }
+
+    fn records_within(&self, bounds: &TrafficBounds) -> bool {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         load(&self.events) <= bounds.events
-            && load(&self.received) <= bounds.bytes
             && load(&self.recorded) <= bounds.bytes
             && load(&self.calls) <= bounds.calls
     }

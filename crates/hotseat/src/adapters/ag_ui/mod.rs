@@ -148,7 +148,7 @@ impl Session {
             };
             let mut broken = None;
             let fed = decoder.feed(&bytes, |data| {
-                if broken.is_none() && limits.over().is_none() {
+                if broken.is_none() && limits.over_within().is_none() {
                     let at = recorder.now();
                     broken = run.receive(&data, at, &mut |payload| recorder.emit(payload)).err();
                 }

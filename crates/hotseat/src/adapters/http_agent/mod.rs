@@ -252,7 +252,7 @@ async fn events(
         let mut take = |data: &str| {
             if matches!(read, Ok(false)) && !data.trim().is_empty() {
                 number += 1;
-                read = match (limits.over(), data.trim()) {
+                read = match (limits.over_within(), data.trim()) {
                     (Some(error), _) => Err(error),
                     (None, "[DONE]") if form == Stream::Sse => Ok(true),
                     (None, data) => mapping.read_event(data, number, heard, telling),

@@ -371,7 +371,7 @@ async fn read_stream(
         let mut wrong = None;
         let fed = decoder.feed(&bytes, |data| {
             if wrong.is_none() && !reading.is_done() {
-                wrong = limits.over().or_else(|| reading.chunk(&data, telling).err());
+                wrong = limits.over_within().or_else(|| reading.chunk(&data, telling).err());
             }
         });
         if let Some(error) = wrong {

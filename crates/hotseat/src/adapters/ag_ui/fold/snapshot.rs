@@ -14,7 +14,7 @@ use super::{Run, Sink};
 /// How many snapshots are kept apart of which later ones left something out.
 const MOST_LEFT_OUT: usize = 64;
 /// How many bytes are searched for texts that are told again as parts of others, in one run.
-const MOST_SEARCHED: usize = 256 * 1024 * 1024;
+const MOST_SEARCHED: usize = 64 * 1024 * 1024;
 
 /// A snapshot, or what a later one left out of it.
 #[derive(Debug)]
@@ -243,7 +243,7 @@ impl<'a> ToldAgain<'a> {
                         .texts
                         .iter()
                         .take_while(|later| {
-                            *searched += later.len() + 1;
+                            *searched += later.len() + 64;
                             *searched < MOST_SEARCHED
                         })
                         .any(|later| later.contains(text))
