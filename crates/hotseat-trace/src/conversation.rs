@@ -64,6 +64,8 @@ pub struct Turn {
     pub tool_calls: Vec<ToolCall>,
     /// Its interrupts, in order.
     pub interrupts: Vec<Interrupt>,
+    /// How the agent says that its last run ended, where that is neither success nor an interrupt.
+    pub run_outcome: Option<Arc<str>>,
     /// The error the agent reported for its run.
     pub run_error: Option<ErrorInfo>,
     /// What the agent says its runs cost, one entry a run.
@@ -306,6 +308,8 @@ impl Conversation {
             },
             Payload::AgentRunFinished(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.usage.extend(p.usage.clone());
+                let is_usual = matches!(&*p.outcome, "success" | "interrupt");
+                turn.run_outcome = Some(p.outcome.clone()).filter(|_| !is_usual);
                 turn.result.clone_from(&p.result);
                 turn.finish_reason.clone_from(&p.finish_reason);
             }),
@@ -527,6 +531,7 @@ impl Turn {
             reasoning: Vec::new(),
             tool_calls: Vec::new(),
             interrupts: Vec::new(),
+            run_outcome: None,
             run_error: None,
             usage: Vec::new(),
             spent: None,

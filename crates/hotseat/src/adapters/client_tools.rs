@@ -7,7 +7,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use super::http::{self, BodyError, Http, Outgoing};
-use super::telling::output_of_text;
+use super::json_text::readable;
 use super::{Limits, TurnError, unanswered_call};
 use crate::session::{ToolReply, TurnScript};
 
@@ -72,13 +72,21 @@ pub(super) async fn answer(
             Err(unanswered(format!("its answer is longer than {LONGEST} bytes")))
         }
         Ok(body) => match String::from_utf8(body) {
-            Ok(text) => Ok(ToolReply::Content(output_of_text(text))),
+            Ok(text) => Ok(ToolReply::Content(answer_of_text(text))),
             Err(_) => Err(unanswered("its answer is not UTF-8".to_string())),
         },
         Err(BodyError::Deadline) => Err(TurnError::Deadline),
         Err(BodyError::Silent) => Err(unanswered(silent(limits))),
         Err(BodyError::Limit(failure)) => Err(failure.into()),
         Err(BodyError::Broken(words)) => Err(unanswered(format!("the connection broke ({words})"))),
+    }
+}
+
+/// An answer goes on to the agent as it was received, so only what is written again as it was read is read as JSON.
+fn answer_of_text(text: String) -> Value {
+    match serde_json::from_str(&readable(&text)) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) if readable(&text) == text => value,
+        Ok(_) | Err(_) => Value::String(text),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod embedded;
 pub mod http;
 pub mod http_agent;
 pub mod in_code;
+pub(crate) mod json_text;
 mod lines;
 pub mod openai;
 pub mod replay;
@@ -64,6 +65,14 @@ pub trait AgentSession: Send {
         input: Input<'a>,
         recorder: &'a mut Recorder,
     ) -> Pending<'a, Result<(), TurnError>>;
+
+    /// The last turn is over. What the agent still says without being asked is waited for, for a short time.
+    ///
+    /// # Errors
+    /// When it says something.
+    fn settle(&mut self) -> Pending<'_, Result<(), Failure>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Ends the conversation in order. What is only dropped ends at once.
     fn close(&mut self) -> Pending<'_, ()> {
@@ -195,6 +204,24 @@ fn unanswered_interrupt(asked: &AskedInterrupt<'_>, value: &Value) -> Failure {
     }
     Failure::new(FailureKind::TestError, words)
         .with_detail(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// What an agent has begun to send after it said that it is done, and has not sent whole in the time for that.
+fn unread(unfinished: &str) -> String {
+    let shown = excerpt(unfinished, 200);
+    format!("{} ms after its end the answer was in the middle of an event: {shown}", GRACE.as_millis())
+}
+
+/// What becomes of a call whose result the agent waits for and whose tool the test does not offer. A tool that asks the
+/// user leaves the agent awaiting what the user says next; a result of any other tool is missing.
+fn not_offered(tool: &str, script: &TurnScript) -> Result<(), Failure> {
+    if script.asks_user(tool) {
+        return Ok(());
+    }
+    let message = format!(
+        "the agent called tool {tool} and waits for its result; the test does not offer such a tool (`tools`)"
+    );
+    Err(Failure::new(FailureKind::TestError, message))
 }
 
 /// The failure of a turn whose test has no answer to a call of a tool that its client offers.

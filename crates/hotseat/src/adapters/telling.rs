@@ -11,7 +11,8 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
-pub(super) use crate::session::output_of_text;
+use super::json_text::{joined, readable};
+
 use crate::session::{Message, MessageCall, Part, Recorder, Role, ToolReply};
 
 /// Records what an agent says and does in one turn.
@@ -26,11 +27,9 @@ pub(super) struct Telling<'a> {
     numbers: HashMap<String, usize>,
 }
 
-/// The arguments of a call as they were received.
+/// The arguments of a call as they were received. None at all are an empty object.
 #[derive(Clone)]
 pub(super) enum Arguments {
-    /// None were given.
-    None,
     Json(Value),
     /// What should have been JSON and is not.
     Broken(String),
@@ -78,6 +77,7 @@ impl<'a> Telling<'a> {
     /// Records a message that began at `started`, and whether it called tools too, where that is known. An empty one is
     /// none.
     pub(super) fn message(&mut self, content: String, started: Option<Offset>, has_tool_use: Option<bool>) {
+        let content = joined(content);
         if content.is_empty() {
             return;
         }
@@ -98,7 +98,7 @@ impl<'a> Telling<'a> {
             return;
         }
         let message_id = uuid::Uuid::new_v4().to_string().into();
-        let turn_id = self.turn_id.clone();
+        let (turn_id, content) = (self.turn_id.clone(), joined(content));
         self.recorder.emit(ReasoningMessage { turn_id, message_id, content, subagent: None });
     }
 
@@ -150,7 +150,6 @@ impl<'a> Telling<'a> {
             self.told[message].tool_calls[place].arguments = arguments.text();
         }
         let (input, text) = match arguments {
-            Arguments::None => return,
             Arguments::Json(input) => (Some(input), None),
             Arguments::Broken(text) => {
                 self.note(format!("the arguments of tool call {tool_call_id} are not JSON"));
@@ -216,12 +215,17 @@ fn message(role: Role, said: &str) -> Message {
 }
 
 impl Arguments {
-    /// Arguments that were received as text. No text at all is none.
+    fn none() -> Self {
+        Arguments::Json(Value::Object(serde_json::Map::new()))
+    }
+
+    /// Arguments that were received as text. No text at all means no arguments, which is an empty object.
     pub(super) fn of_text(text: String) -> Self {
+        let text = joined(text);
         if text.trim().is_empty() {
-            return Arguments::None;
+            return Arguments::none();
         }
-        match hotseat_document::json::read_value(&text) {
+        match hotseat_document::json::read_value(&readable(&text)) {
             Ok(value) => Arguments::Json(value),
             Err(_) => Arguments::Broken(text),
         }
@@ -230,7 +234,7 @@ impl Arguments {
     /// Arguments that were received as JSON, or as JSON in a text.
     pub(super) fn of_json(value: Value) -> Self {
         match value {
-            Value::Null => Arguments::None,
+            Value::Null => Arguments::none(),
             Value::String(text) => Arguments::of_text(text),
             value => Arguments::Json(value),
         }
@@ -239,7 +243,6 @@ impl Arguments {
     /// The arguments as messages of a conversation have them.
     fn text(&self) -> String {
         match self {
-            Arguments::None => "{}".to_string(),
             Arguments::Json(value) => value.to_string(),
             Arguments::Broken(text) => text.clone(),
         }
@@ -248,7 +251,6 @@ impl Arguments {
     /// The arguments as checks and scripted answers see them.
     pub(super) fn value(&self) -> Value {
         match self {
-            Arguments::None => Value::Null,
             Arguments::Json(value) => value.clone(),
             Arguments::Broken(text) => Value::String(text.clone()),
         }

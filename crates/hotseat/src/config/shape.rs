@@ -334,6 +334,7 @@ pub static AG_UI_TARGET: Shape = Shape {
             "`strict`: an event that breaks a sequence rule of the protocol is an error. `lenient`: it is a note.",
         )
         .default("lenient"),
+        Field::optional("timing", Kind::Shape(&TIMING), "Which times of events count."),
         TIMEOUT,
         IDLE_TIMEOUT,
         DESCRIPTION,
@@ -343,6 +344,18 @@ pub static AG_UI_TARGET: Shape = Shape {
         TURN_ASSERTED,
         AWAITED,
     ],
+};
+
+/// Which times of events count.
+pub static TIMING: Shape = Shape {
+    name: "Timing",
+    doc: "Which times of events count.",
+    fields: &[Field::optional(
+        "source",
+        Kind::Choice(&["arrival", "events"]),
+        "`arrival`: when an event arrived. `events`: the `timestamp` of an event, in Unix milliseconds; if one lies outside the time between the request and its arrival, arrival counts from there on.",
+    )
+    .default("arrival")],
 };
 
 /// An agent behind OpenAI-compatible chat completions.

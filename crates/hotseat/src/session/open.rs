@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
             deciding: Deciding { case, session_id: counterpart.conversation_id(), partners },
             counterpart,
             timeouts,
-            script,
+            script: script.with_asking(case.signs.tools.clone()),
             recorder,
             started: Instant::now(),
             paused: Duration::ZERO,
@@ -455,6 +455,12 @@ impl<'a> Session<'a> {
                 // The first one has ended the case; the others are recorded.
                 let _ = self.without_turn(check.clone());
             }
+        }
+        if let None | Some(Ending::Over) = self.ending
+            && let Counterpart::Agent(agent) = &mut self.counterpart
+            && let Err(failure) = agent.settle().await
+        {
+            self.ending = Some(Ending::Failed(failure));
         }
         let ending = match self.ending.take() {
             None | Some(Ending::Over) => {

@@ -63,6 +63,11 @@ impl Recorder {
         self.clock.now().0
     }
 
+    /// What has passed since the session was opened, and the wall time that goes with it.
+    pub fn time(&self) -> (Offset, Millis) {
+        self.clock.now()
+    }
+
     /// Lets time pass until `offset` without waiting for it, where that is not over yet: what is served from a
     /// recording takes as long as it once took.
     pub fn skip_to(&mut self, offset: Offset) {
@@ -81,15 +86,21 @@ impl Recorder {
 
     /// Adds an event that happens now.
     pub fn emit(&mut self, payload: impl Into<Payload>) {
+        let now = self.now();
+        self.emit_at(now, payload);
+    }
+
+    /// Adds an event that happened at `at` and is known only now.
+    pub fn emit_at(&mut self, at: Offset, payload: impl Into<Payload>) {
         let payload = payload.into();
         self.meter.see(&payload);
         // What a turn has spent is known when it ends, and is part of it.
         if let Payload::TurnCompleted(_) | Payload::TurnFailed(_) = &payload
             && let Some((turn_id, spent)) = payload.turn_id().cloned().zip(self.meter.take())
         {
-            self.add(TurnSpent { turn_id, spent }.into());
+            self.add(at, TurnSpent { turn_id, spent }.into());
         }
-        self.add(payload);
+        self.add(at, payload);
     }
 
     /// Adds an event that happens now in something that has a trace of its own: a conversation that the agent holds
@@ -97,7 +108,7 @@ impl Recorder {
     pub fn emit_within(&mut self, execution: Execution, payload: impl Into<Payload>) {
         let payload = payload.into();
         self.meter.see(&payload);
-        if let Some(event) = self.event(payload) {
+        if let Some(event) = self.event(self.now(), payload) {
             self.keep(event, Some(execution));
         }
     }
@@ -106,22 +117,24 @@ impl Recorder {
     pub fn emit_again(&mut self, record: Record) {
         let Record { event, execution } = record;
         self.clock.stand_at(event.offset, event.timestamp);
-        let Some(event) = self.event(event.payload) else { return };
+        let Some(event) = self.event(self.now(), event.payload) else { return };
         if execution.is_none() {
             self.conversation.apply(&event);
         }
         self.keep(event, execution);
     }
 
-    fn add(&mut self, payload: Payload) {
-        let Some(event) = self.event(payload) else { return };
+    fn add(&mut self, at: Offset, payload: Payload) {
+        let Some(event) = self.event(at, payload) else { return };
         self.conversation.apply(&event);
         self.keep(event, None);
     }
 
     /// The next event; none where the agent is far beyond one of its limits.
-    fn event(&mut self, payload: Payload) -> Option<Event> {
-        let (offset, timestamp) = self.clock.now();
+    fn event(&mut self, at: Offset, payload: Payload) -> Option<Event> {
+        let (now, wall) = self.clock.now();
+        let offset = at.min(now);
+        let timestamp = wall - Millis::try_from((now.0 - offset.0) / 1000).unwrap_or(0);
         let payload = self.redactor.payload(payload);
         let is_call = matches!(payload, Payload::ToolInvoked(_));
         // What was received is kept as such only where somebody asks for it, and has been counted.

@@ -8,6 +8,7 @@ mod chunks;
 mod client_tools;
 mod errors;
 mod events;
+mod every_result;
 mod history;
 mod interrupts;
 mod linear;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{MessageHistory, Slot};
 use super::wire::{self, Message};
+use crate::adapters::json_text::readable;
 
 /// What a session knows between two requests.
 #[derive(Debug)]
@@ -136,7 +137,7 @@ impl Arguments {
         if text.trim().is_empty() {
             return Arguments::Json(Value::Object(Map::new()));
         }
-        match hotseat_document::json::read_value(text) {
+        match hotseat_document::json::read_value(&readable(text)) {
             Ok(value) => Arguments::Json(value),
             Err(_) => Arguments::Broken(text.to_string()),
         }

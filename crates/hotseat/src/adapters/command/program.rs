@@ -151,6 +151,17 @@ impl Program {
         (!unasked.is_empty()).then_some(unasked)
     }
 
+    /// Tells the program that nothing more comes, and returns what it prints until its output ends, for at most `wait`.
+    pub(super) async fn rest(&mut self, wait: Duration) -> String {
+        self.input = None;
+        let end = Instant::now() + wait;
+        while self.unread.len() <= LONGEST
+            && matches!(timeout_at(end, self.output.read_buf(&mut self.unread)).await, Ok(Ok(read)) if read > 0)
+        {
+        }
+        String::from_utf8_lossy(&std::mem::take(&mut self.unread)).trim().to_string()
+    }
+
     /// How a program whose output has ended has ended itself, in words.
     pub(super) async fn how_it_ended(&mut self) -> String {
         match timeout(DRAIN, self.child.wait()).await {

@@ -8,10 +8,11 @@ use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use crate::adapters::http::shown_body;
+use crate::adapters::json_text::readable;
 use crate::adapters::lines::check_values;
-use crate::adapters::telling::{Arguments, Telling, output_of_text};
+use crate::adapters::telling::{Arguments, Telling};
 use crate::adapters::{TurnError, excerpt};
-use crate::session::ToolReply;
+use crate::session::{ToolReply, output_of_content};
 
 /// A JSONPath and where it was written, for messages.
 #[derive(Debug, Clone)]
@@ -156,7 +157,7 @@ impl Mapping {
         telling: &mut Telling<'_>,
     ) -> Result<Heard, TurnError> {
         check_values(body).map_err(|words| protocol_error(format!("the answer {words}")))?;
-        let answer: Value = serde_json::from_str(body).map_err(|error| {
+        let answer: Value = serde_json::from_str(&readable(body)).map_err(|error| {
             protocol_error(format!("the answer is not JSON ({error}): {}", excerpt(body, 200)))
         })?;
         if keep_raw {
@@ -189,7 +190,7 @@ impl Mapping {
         telling: &mut Telling<'_>,
     ) -> Result<bool, TurnError> {
         check_values(data).map_err(|words| protocol_error(format!("event {number} {words}")))?;
-        let event: Value = serde_json::from_str(data).map_err(|error| {
+        let event: Value = serde_json::from_str(&readable(data)).map_err(|error| {
             protocol_error(format!("event {number} is not JSON ({error}): {}", excerpt(data, 200)))
         })?;
         self.look_at(&event, heard, telling)?;
@@ -334,8 +335,7 @@ impl CallPaths {
         }
         let reply = match (self.error.first(call).and_then(error_info), self.result.first(call)) {
             (Some(error), _) => Some(ToolReply::Error(error.message)),
-            (None, Some(Value::String(text))) => Some(ToolReply::Content(output_of_text(text.clone()))),
-            (None, Some(result)) => Some(ToolReply::Content(result.clone())),
+            (None, Some(result)) => Some(ToolReply::Content(output_of_content(result))),
             (None, None) => None,
         };
         if let Some(reply) = reply {

@@ -244,20 +244,38 @@ async fn events(
 ) -> Result<(), TurnError> {
     let (mut decoder, mut lines) = (Decoder::default(), LineBuffer::default());
     let mut number = 0;
+    let mut is_last = false;
+    // The connection can be used again once its end was read; that must come soon, however much is sent until then.
+    let mut grace: Option<Limits> = None;
     loop {
-        let received = http::next_bytes(response, limits)
-            .await
-            .map_err(|error| not_read(error, limits, &format!("after {number} event(s)")))?;
-        let mut read = Ok(false);
+        if is_last {
+            grace.get_or_insert_with(|| limits.in_grace());
+        }
+        let mut wrong = None;
         let mut take = |data: &str| {
-            if matches!(read, Ok(false)) && !data.trim().is_empty() {
-                number += 1;
-                read = match (limits.over_within(), data.trim()) {
-                    (Some(error), _) => Err(error),
-                    (None, "[DONE]") if form == Stream::Sse => Ok(true),
-                    (None, data) => mapping.read_event(data, number, heard, telling),
-                };
+            let data = data.trim();
+            if wrong.is_some() || data.is_empty() {
+                return;
             }
+            number += 1;
+            if is_last {
+                telling.note(format!("event {number} came after the last one; it counts"));
+            }
+            let read = match (limits.over_within(), data) {
+                (Some(error), _) => Err(error),
+                (None, "[DONE]") if form == Stream::Sse => Ok(true),
+                (None, data) => mapping.read_event(data, number, heard, telling),
+            };
+            match read {
+                Ok(last) => is_last |= last,
+                Err(error) => wrong = Some(error),
+            }
+        };
+        let received = match http::next_bytes(response, grace.unwrap_or(limits)).await {
+            Ok(received) => received,
+            // Nothing more is owed: not an orderly end, and not an end at all.
+            Err(_) if grace.is_some() => None,
+            Err(error) => return Err(not_read(error, limits, &format!("after {number} event(s)"))),
         };
         let ended = received.is_none();
         match (form, received) {
@@ -276,11 +294,12 @@ async fn events(
                 }
             }
             (Stream::Ndjson, None) => take(&String::from_utf8_lossy(&lines.rest())),
-            (_, None) => {}
+            (_, None) => decoder.finish(|data| take(&data)),
         }
-        if read? {
-            // The connection can be used again once its end was read; that must come soon or not at all.
-            while let Ok(Some(_)) = http::next_bytes(response, limits.in_grace()).await {}
+        if let Some(error) = wrong {
+            return Err(error);
+        }
+        if ended && is_last {
             return Ok(());
         }
         if ended {

@@ -11,10 +11,11 @@ use hotseat_trace::{ErrorInfo, Failure, FailureKind, Offset, Origin};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::adapters::json_text::readable;
 use crate::adapters::lines::check_values;
-use crate::adapters::telling::{Arguments, Telling, output_of_text};
+use crate::adapters::telling::{Arguments, Telling};
 use crate::adapters::{TurnError, excerpt};
-use crate::session::ToolReply;
+use crate::session::{ToolReply, output_of_content};
 
 /// A chunk of a stream, or a whole completion.
 #[derive(Debug, Deserialize)]
@@ -38,7 +39,7 @@ struct Choice {
 struct WireMessage {
     role: Option<String>,
     tool_call_id: Option<String>,
-    content: Option<Content>,
+    content: Option<Value>,
     refusal: Option<String>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
@@ -47,19 +48,6 @@ struct WireMessage {
     function_call: Option<Value>,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-/// A part of a content; those that are no text are passed over.
-#[derive(Debug, Deserialize)]
-struct Part {
-    text: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -174,6 +162,9 @@ impl Reading {
             return Ok(());
         }
         self.chunks += 1;
+        if self.done {
+            telling.note(format!("chunk {} came after `[DONE]`; it counts", self.chunks));
+        }
         self.take_in(data, &format!("chunk {}", self.chunks), telling)
     }
 
@@ -190,7 +181,7 @@ impl Reading {
             telling.raw(received);
         }
         check_values(data).map_err(|words| protocol_error(format!("{what} {words}")))?;
-        let chunk: Chunk = serde_json::from_str(data).map_err(|error| {
+        let chunk: Chunk = serde_json::from_str(&readable(data)).map_err(|error| {
             let words = if error.is_data() { "is not a chat completion" } else { "is not JSON" };
             protocol_error(format!("{what} {words} ({error}): {}", excerpt(data, 200)))
         })?;
@@ -229,13 +220,15 @@ impl Reading {
         self.awaiting = message.awaiting_input.or(self.awaiting);
         self.hint = message.input_hint.or(self.hint.take());
         self.reasoning.extend(message.reasoning_content.or(message.reasoning));
-        let content =
-            message.content.map(Content::text).into_iter().chain(message.refusal).collect::<String>();
-        match (message.role.as_deref(), message.tool_call_id) {
-            // A server that runs its tools itself may tell what they returned.
-            (Some("tool"), Some(id)) => self.result(&id, content, telling)?,
-            _ if content.is_empty() => {}
-            _ => {
+        // A server that runs its tools itself may tell what they returned.
+        if let (Some("tool"), Some(id)) = (message.role.as_deref(), &message.tool_call_id) {
+            return self.result(id, &message.content.unwrap_or(Value::String(String::new())), telling);
+        }
+        let content = message.content.as_ref().map(|content| text_of_content(content, what)).transpose()?;
+        let content = content.into_iter().chain(message.refusal).collect::<String>();
+        match content.is_empty() {
+            true => {}
+            false => {
                 self.text_began.get_or_insert_with(|| telling.now());
                 self.text.push_str(&content);
             }
@@ -247,13 +240,13 @@ impl Reading {
     }
 
     /// The result of a call that the server has answered itself.
-    fn result(&mut self, id: &str, content: String, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+    fn result(&mut self, id: &str, content: &Value, telling: &mut Telling<'_>) -> Result<(), TurnError> {
         let call = self.by_id.get(id).and_then(|place| self.calls[*place].begun.as_ref());
         let Some((_, trace_id)) = call else {
             return Err(protocol_error(format!("a result of tool call {id}, which was never announced")));
         };
         let trace_id = trace_id.clone();
-        telling.result(&trace_id, ToolReply::Content(output_of_text(content)), Origin::Stream);
+        telling.result(&trace_id, ToolReply::Content(output_of_content(content)), Origin::Stream);
         Ok(())
     }
 
@@ -355,12 +348,16 @@ impl Reading {
     }
 }
 
-impl Content {
-    fn text(self) -> String {
-        match self {
-            Content::Text(text) => text,
-            Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
-        }
+/// What a content says: a text, or the texts of its parts. Parts that are no text say nothing.
+fn text_of_content(content: &Value, what: &str) -> Result<String, TurnError> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => Ok(parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()),
+        Value::Null => Ok(String::new()),
+        other => Err(protocol_error(format!(
+            "{what} has a `content` that is no text: {}",
+            excerpt(&other.to_string(), 200)
+        ))),
     }
 }
 

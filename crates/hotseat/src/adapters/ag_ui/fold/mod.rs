@@ -234,6 +234,11 @@ impl<'t> Run<'t> {
         if let Some((what, id)) = self.orphan() {
             return Err(format!("{what} came for tool call {id}, but no event says which tool that is"));
         }
+        if let Some(id) = self.unknown_awaited() {
+            return Err(format!(
+                "RUN_FINISHED says that the agent waits for tool call {id}, which was never announced"
+            ));
+        }
         let unanswered = self.unanswered();
         Ok(RunEnd::Finished(Finished { interrupts: self.interrupts, unanswered }))
     }

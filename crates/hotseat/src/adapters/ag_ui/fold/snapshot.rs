@@ -66,6 +66,8 @@ impl Run<'_> {
 
     fn calls_of(&mut self, snapshot: &Snapshot, out: Sink<'_>) {
         let (earlier, ours) = snapshot.messages.split_at(snapshot.begins);
+        let earlier_ids: HashSet<&str> = earlier.iter().flat_map(wire::calls).map(|call| call.id).collect();
+        let earlier_ids = &earlier_ids;
         for call in earlier.iter().flat_map(wire::calls) {
             let id = self.thread.known_id(call.id.into());
             if self.thread.call_of_turn(&id).is_some_and(|known| known.has_id_of_its_own(&id)) {
@@ -75,8 +77,35 @@ impl Run<'_> {
         let listed: Vec<Arc<str>> =
             ours.iter().flat_map(wire::calls).map(|call| self.thread.known_id(call.id.into())).collect();
         let mut unlisted = Twins::of(self, &listed);
-        let calls = ours.iter().flat_map(|message| wire::calls(message).map(move |call| (message, call)));
-        for ((message, call), id) in calls.zip(&listed) {
+        let mut made: HashMap<Arc<str>, usize> = HashMap::new();
+        for id in &self.thread.turn.calls {
+            *made.entry(id.clone()).or_default() += 1;
+        }
+        for (repeat, id) in repeats(ours).into_iter().zip(&listed) {
+            let Repeat { message, call, nth, is_last, result } = repeat;
+            if nth > 1 || !is_last {
+                let known = made.get(id).copied().unwrap_or(0);
+                if nth <= known {
+                    // Only the last call of an id can still be looked up by it.
+                    if is_last && nth == known {
+                        self.complete_arguments(id, &call.arguments, out);
+                    }
+                    continue;
+                }
+                if nth > 1 {
+                    if !self.is_another(id, &call, result) {
+                        continue;
+                    }
+                    if let Some(result) = result {
+                        self.result_in(result, id, out);
+                    }
+                    *made.entry(id.clone()).or_default() += 1;
+                    self.note(out, format!("tool call id {id} is used for two calls; both count"));
+                    self.call_in(snapshot, message, &call, id, out);
+                    continue;
+                }
+                *made.entry(id.clone()).or_default() += 1;
+            }
             let known = self.thread.call_of_turn(id);
             if known.is_some_and(|known| *known.name == *call.name || !known.has_id_of_its_own(id)) {
                 self.complete_arguments(id, &call.arguments, out);
@@ -85,9 +114,9 @@ impl Run<'_> {
             let arguments = Arguments::parse(&call.arguments);
             // A call of an earlier turn that stands here is told again, unless it cannot be that one.
             let earlier = self.thread.calls.get(id);
-            if earlier
-                .is_some_and(|known| *known.name == *call.name && !known.arguments.contradict(&arguments))
-            {
+            let told_again = earlier
+                .is_some_and(|known| *known.name == *call.name && !known.arguments.contradict(&arguments));
+            if told_again && !self.is_of_turn(message, id, earlier_ids) {
                 continue;
             }
             // A producer may give its calls other ids in a snapshot: those are found by tool and arguments.
@@ -96,16 +125,54 @@ impl Run<'_> {
                 self.thread.add_alias(call.id.into(), twin);
                 continue;
             }
-            let seen = Seen {
-                origin: Origin::Snapshot,
-                started_us: Some(snapshot.seen),
-                subagent: None,
-                message_id: wire::id(message).map(Arc::from),
-            };
-            self.new_call(id, &call.name.into(), seen, out);
-            self.set_arguments(id, arguments, None, out);
-            self.is_of_run(id);
+            self.call_in(snapshot, message, &call, id, out);
         }
+    }
+
+    /// A call that only a snapshot tells.
+    fn call_in(
+        &mut self,
+        snapshot: &Snapshot,
+        message: &Message,
+        call: &wire::CallInMessage<'_>,
+        id: &Arc<str>,
+        out: Sink<'_>,
+    ) {
+        let message_id = wire::id(message).map(Arc::from);
+        let (origin, started_us) = (Origin::Snapshot, Some(snapshot.seen));
+        self.new_call(id, &call.name.into(), Seen { origin, started_us, subagent: None, message_id }, out);
+        self.set_arguments(id, Arguments::parse(&call.arguments), None, out);
+        self.is_of_run(id);
+    }
+
+    /// Whether a message makes its call in this turn, although an earlier turn has made one with the same id: that one
+    /// stands before the turn in the same snapshot, or the message is one that did not exist then.
+    fn is_of_turn(&self, message: &Message, id: &str, earlier_ids: &HashSet<&str>) -> bool {
+        let before = self.thread.turn.before.as_ref();
+        let is_new = wire::id(message).is_some_and(|id| before.is_none_or(|before| !before.ids.contains(id)));
+        is_new || earlier_ids.contains(id)
+    }
+
+    /// Whether a call whose id an earlier message of the turn has, too, is another call: that one had its result when this
+    /// one was made, or they plainly differ. Some servers count their calls from one in every message.
+    fn is_another(&self, id: &Arc<str>, call: &wire::CallInMessage<'_>, result: Option<&Message>) -> bool {
+        let Some(known) = self.thread.call_of_turn(id) else { return true };
+        let arguments = Arguments::parse(&call.arguments);
+        result.is_some() || *known.name != *call.name || known.arguments.contradict(&arguments)
+    }
+
+    /// Takes the result of a call from its message, unless it is known.
+    fn result_in(&mut self, message: &Message, id: &Arc<str>, out: Sink<'_>) {
+        if self.thread.calls.get(id).is_none_or(|call| call.answered.is_some()) {
+            return;
+        }
+        let result = wire::ToolResult {
+            tool_call_id: id.clone(),
+            content: message.get("content").cloned().unwrap_or(Value::Null),
+            error: message.get("error").and_then(Value::as_str).map(str::to_string),
+            ..Default::default()
+        };
+        self.tool_result(result, Origin::Snapshot, out);
     }
 
     /// A snapshot knows the arguments of a call whole, a stream may have lost part of them.
@@ -129,25 +196,27 @@ impl Run<'_> {
     }
 
     fn results_of(&mut self, snapshot: &Snapshot, out: Sink<'_>) {
+        // Of an id that several calls have, a result belongs to the call before it; here only the last call is looked for.
+        let mut callers: HashMap<&str, usize> = HashMap::new();
+        for (place, message) in snapshot.messages.iter().enumerate() {
+            callers.extend(wire::calls(message).map(|call| (call.id, place)));
+        }
         for (place, message) in snapshot.messages.iter().enumerate() {
             if wire::role(message) != "tool" {
                 continue;
             }
-            let Some(id) = message.get("toolCallId").and_then(Value::as_str) else { continue };
-            let id = self.thread.known_id(id.into());
+            let Some(wire_id) = message.get("toolCallId").and_then(Value::as_str) else { continue };
+            if callers.get(wire_id).is_some_and(|caller| *caller > place) {
+                continue;
+            }
+            let id = self.thread.known_id(wire_id.into());
             let Some(call) = self.thread.calls.get(&id) else { continue };
             // What stands before the turn may be the result of another call with the same id.
             let meant = place >= snapshot.begins || call.has_id_of_its_own(&id);
             if !meant || call.answered.is_some() {
                 continue;
             }
-            let result = wire::ToolResult {
-                tool_call_id: id,
-                content: message.get("content").cloned().unwrap_or(Value::Null),
-                error: message.get("error").and_then(Value::as_str).map(str::to_string),
-                ..Default::default()
-            };
-            self.tool_result(result, Origin::Snapshot, out);
+            self.result_in(message, &id, out);
         }
     }
 
@@ -170,6 +239,43 @@ impl Run<'_> {
         }
         .into());
     }
+}
+
+/// A call in the messages of a turn, among those that have the same id.
+struct Repeat<'m> {
+    message: &'m Message,
+    call: wire::CallInMessage<'m>,
+    /// Its place among them, from 1.
+    nth: usize,
+    is_last: bool,
+    /// The last result between the call before it and this one.
+    result: Option<&'m Message>,
+}
+
+/// The calls in messages, in their order.
+fn repeats(messages: &[Message]) -> Vec<Repeat<'_>> {
+    let mut total: HashMap<&str, usize> = HashMap::new();
+    for call in messages.iter().flat_map(wire::calls) {
+        *total.entry(call.id).or_default() += 1;
+    }
+    let mut so_far: HashMap<&str, (usize, Option<&Message>)> = HashMap::new();
+    let mut found = Vec::new();
+    for message in messages {
+        if wire::role(message) == "tool"
+            && let Some(id) = message.get("toolCallId").and_then(Value::as_str)
+            && let Some((_, result)) = so_far.get_mut(id)
+        {
+            *result = Some(message);
+        }
+        for call in wire::calls(message) {
+            let (times, result) = so_far.entry(call.id).or_default();
+            *times += 1;
+            let (nth, result) = (*times, result.take());
+            let is_last = total.get(call.id) == Some(&nth);
+            found.push(Repeat { message, call, nth, is_last, result });
+        }
+    }
+    found
 }
 
 /// The calls of the turn that a snapshot does not list under their own ids, by tool and arguments.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::wire;
 use super::{Run, Sink, merge_metadata};
+use crate::adapters::json_text::joined;
 
 /// A message that is being streamed.
 #[derive(Debug)]
@@ -58,7 +59,8 @@ impl Run<'_> {
     }
 
     pub(super) fn text_end(&mut self, id: &Arc<str>, metadata: Option<Map<String, Value>>, out: Sink<'_>) {
-        let Some(open) = self.texts.remove(id) else { return };
+        let Some(mut open) = self.texts.remove(id) else { return };
+        open.text = joined(open.text);
         let message = self.thread.message(id, &open.role);
         merge_metadata(message, metadata);
         if open.text.is_empty() {
@@ -130,7 +132,8 @@ impl Run<'_> {
     }
 
     fn thought_is_whole(&mut self, thought: Thought, out: Sink<'_>) {
-        let Thought { id, text: content, subagent } = thought;
+        let Thought { id, text, subagent } = thought;
+        let content = joined(text);
         if content.is_empty() {
             return;
         }
