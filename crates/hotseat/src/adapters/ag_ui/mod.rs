@@ -141,7 +141,7 @@ impl Session {
         let mut decoder = Decoder::default();
         let mut given_up = None;
         // Once the agent is done, what else it sends must come soon; pings do not make the wait longer.
-        let mut grace: Option<Limits> = None;
+        let mut grace: Option<Limits<'_>> = None;
         loop {
             grace = run.has_ended().then(|| grace.unwrap_or_else(|| limits.in_grace()));
             let mut broken = None;

@@ -155,11 +155,13 @@ impl Program {
     pub(super) async fn rest(&mut self, wait: Duration) -> String {
         self.input = None;
         let end = Instant::now() + wait;
-        while self.unread.len() <= LONGEST
-            && matches!(timeout_at(end, self.output.read_buf(&mut self.unread)).await, Ok(Ok(read)) if read > 0)
-        {
+        while self.unread.waiting() <= LONGEST {
+            match timeout_at(end, self.output.read_buf(self.unread.unread())).await {
+                Ok(Ok(read)) if read > 0 => {}
+                Ok(Ok(_) | Err(_)) | Err(_) => break,
+            }
         }
-        String::from_utf8_lossy(&std::mem::take(&mut self.unread)).trim().to_string()
+        String::from_utf8_lossy(&self.unread.rest()).trim().to_string()
     }
 
     /// How a program whose output has ended has ended itself, in words.

@@ -246,7 +246,7 @@ async fn events(
     let mut number = 0;
     let mut is_last = false;
     // The connection can be used again once its end was read; that must come soon, however much is sent until then.
-    let mut grace: Option<Limits> = None;
+    let mut grace: Option<Limits<'_>> = None;
     loop {
         if is_last {
             grace.get_or_insert_with(|| limits.in_grace());

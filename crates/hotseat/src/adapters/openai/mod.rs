@@ -356,7 +356,7 @@ async fn read_stream(
 ) -> Result<(), TurnError> {
     let mut decoder = Decoder::default();
     // The connection can be used again once its end was read; that must come soon, however much is sent until then.
-    let mut grace: Option<Limits> = None;
+    let mut grace: Option<Limits<'_>> = None;
     loop {
         if reading.is_done() {
             grace.get_or_insert_with(|| limits.in_grace());
