@@ -144,7 +144,8 @@ fn nothing_passes_because_a_result_is_missing() {
 fn a_call_without_arguments_has_an_empty_object() {
     for way in WAYS {
         for written in ["", "{}", " "] {
-            let told = pays(way, written, Some(json!("paid")), json!({})).passed();
+            let told =
+                pays(way, written, Some(json!("paid")), json!({"require": [{"name": "pay"}]})).passed();
             assert_eq!(told.calls(), ["1 pay {} → paid"], "{way:?} {written:?}");
         }
     }
@@ -318,7 +319,7 @@ fn what_comes_after_the_end_is_judged_or_noted() {
     let called =
         Talk::with(&late(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "delete"})));
     let forbidden = json!({"user": "hello", "assert": {"tools": {"forbid": ["delete"]}}});
-    called.turn(forbidden.clone()).held().failed(Assertion, "delete");
+    Talk::with(&calling).turn(forbidden.clone()).held().failed(Assertion, "delete");
 
     let second = agent(|run| {
         let first = run.started().text("Hi.").finished();
