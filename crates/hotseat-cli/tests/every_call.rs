@@ -203,7 +203,7 @@ fn a_call_that_is_waited_for_is_awaiting_or_no_pass() {
     };
     let tested = completions(&waiting("pick")).suite("a", HELLO).test(&[]);
     not_a_pass(&tested, "test_error", "waits for its result; the test does not offer such a tool");
-    let tested = completions(&waiting("ask_user")).suite("a", HELLO).test(&[]);
+    let tested = completions(&waiting("ask_user")).suite("a", HELLO).test(&["-v"]);
     tested.all_passed();
     let turn = &tested.case("a")["turns"][0];
     assert_eq!(turn["awaiting_reason"], "tool_requires_confirmation");
