@@ -94,7 +94,7 @@ event!(
     "The agent said something.",
     [
         STARTED,
-        Field::required("text", Kind::NonEmptyText, "The whole text."),
+        Field::required("text", Kind::Text, "The whole text."),
         Field::optional(
             "calls_tools",
             Kind::Bool,
@@ -109,7 +109,7 @@ event!(
     "RecordedReasoning",
     "reasoning",
     "The agent thought something; never part of what it said.",
-    [Field::required("text", Kind::NonEmptyText, "The whole text.")]
+    [Field::required("text", Kind::Text, "The whole text.")]
 );
 
 event!(
