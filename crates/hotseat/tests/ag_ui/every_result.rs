@@ -316,8 +316,7 @@ fn what_comes_after_the_end_is_judged_or_noted() {
         Talk::with(&late(json!({"type": "RUN_ERROR", "message": "the disk is full"}))).says("hello").held();
     failed.failed(hotseat_trace::FailureKind::AgentError, "the disk is full");
 
-    let called =
-        Talk::with(&late(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "delete"})));
+    let calling = late(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "delete"}));
     let forbidden = json!({"user": "hello", "assert": {"tools": {"forbid": ["delete"]}}});
     Talk::with(&calling).turn(forbidden.clone()).held().failed(Assertion, "delete");
 
