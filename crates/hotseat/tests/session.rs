@@ -65,6 +65,7 @@ fn held_among(agent: &FakeAgent, case: &str, program: Program, turn: Duration, p
         context: json!([]),
         forwarded_props: json!({}),
         strictness: Strictness::Lenient,
+        timing: ag_ui::TimingSource::Arrival,
         keep_raw: false,
     };
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());

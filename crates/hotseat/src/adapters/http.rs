@@ -50,7 +50,7 @@ impl Http {
     ///
     /// # Errors
     /// When the agent cannot be reached, does not answer before the limits, or answers with an error.
-    pub async fn send(&self, outgoing: Outgoing<'_>, limits: Limits) -> Result<Response, TurnError> {
+    pub async fn send(&self, outgoing: Outgoing<'_>, limits: Limits<'_>) -> Result<Response, TurnError> {
         let (url, address_key) = (outgoing.url, outgoing.address_key);
         let response = self.exchange(outgoing, limits).await?;
         if response.status().is_success() {
@@ -63,7 +63,7 @@ impl Http {
     ///
     /// # Errors
     /// When nobody can be reached, or answers before the limits.
-    pub async fn exchange(&self, outgoing: Outgoing<'_>, limits: Limits) -> Result<Response, TurnError> {
+    pub async fn exchange(&self, outgoing: Outgoing<'_>, limits: Limits<'_>) -> Result<Response, TurnError> {
         let Outgoing { method, url, headers, body, address_key: _ } = outgoing;
         let request = self.client(url)?.request(method, url.clone()).headers(headers);
         let request = match body {
@@ -110,7 +110,7 @@ pub struct Outgoing<'a> {
 pub async fn rest_of_body(
     response: &mut Response,
     longest: usize,
-    limits: Limits,
+    limits: Limits<'_>,
 ) -> Result<Vec<u8>, BodyError> {
     let mut body = Vec::new();
     while body.len() <= longest
@@ -125,10 +125,18 @@ pub async fn rest_of_body(
 ///
 /// # Errors
 /// When the connection breaks or the limits pass.
-pub async fn next_bytes(response: &mut Response, limits: Limits) -> Result<Option<Bytes>, BodyError> {
+pub async fn next_bytes(response: &mut Response, limits: Limits<'_>) -> Result<Option<Bytes>, BodyError> {
+    match limits.over() {
+        None => {}
+        Some(TurnError::Failed(failure)) => return Err(BodyError::Limit(failure)),
+        Some(TurnError::Deadline | TurnError::Run(_)) => return Err(BodyError::Deadline),
+    }
     let until = limits.deadline.min(Instant::now() + limits.idle);
     match timeout_at(until, response.chunk()).await {
-        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Ok(bytes)) => {
+            limits.receive(bytes.as_ref().map_or(0, Bytes::len));
+            Ok(bytes)
+        }
         Ok(Err(error)) => Err(BodyError::Broken(causes(&error))),
         Err(_) if limits.deadline <= Instant::now() => Err(BodyError::Deadline),
         Err(_) => Err(BodyError::Silent),
@@ -142,6 +150,8 @@ pub enum BodyError {
     Broken(String),
     /// The deadline of the turn has passed.
     Deadline,
+    /// The agent has sent or done more than it may.
+    Limit(Failure),
     /// Nothing came for as long as nothing may come.
     Silent,
 }
@@ -205,13 +215,18 @@ fn unreachable(url: &reqwest::Url, error: &reqwest::Error) -> Failure {
     Failure::new(FailureKind::ProtocolError, message)
 }
 
-async fn refused(url: &reqwest::Url, address_key: &str, mut response: Response, limits: Limits) -> Failure {
+async fn refused(
+    url: &reqwest::Url,
+    address_key: &str,
+    mut response: Response,
+    limits: Limits<'_>,
+) -> Failure {
     let status = response.status();
     let location =
         response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);
     let mut body = Vec::new();
     // The head says what matters; a body that does not come is not waited for.
-    let limits = Limits { deadline: limits.deadline.min(Instant::now() + ERROR_WAIT), idle: limits.idle };
+    let limits = Limits { deadline: limits.deadline.min(Instant::now() + ERROR_WAIT), ..limits };
     while body.len() < ERROR_BODY
         && let Ok(Some(bytes)) = next_bytes(&mut response, limits).await
     {

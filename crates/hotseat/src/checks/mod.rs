@@ -384,6 +384,11 @@ impl Decided {
         Decided { outcome: Outcome::NothingToJudge, actual }
     }
 
+    /// Calls whose result decides and never came: nothing can be said, neither for what is asserted nor against it.
+    fn unanswered(calls: &[String]) -> Self {
+        Decided::nothing(format!("not known, for the agent gave no result: {}", listed(calls)))
+    }
+
     /// What a function has found, or why it has decided nothing.
     fn by(found: Result<(bool, String), String>) -> Self {
         match found {

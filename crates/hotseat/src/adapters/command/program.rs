@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Target;
+use crate::adapters::lines::LineBuffer;
 use crate::adapters::{Limits, TurnError};
 use crate::process::{Group, LastOutput, group_command};
 
@@ -29,7 +30,7 @@ pub(super) struct Program {
     /// which prints before it reads is never waited for by somebody who waits for it.
     input: Option<UnboundedSender<Vec<u8>>>,
     output: ChildStdout,
-    unread: Vec<u8>,
+    unread: LineBuffer,
     /// Keeps its error output; none once that has been waited for.
     errors: Option<JoinHandle<()>>,
 }
@@ -38,6 +39,7 @@ pub(super) struct Program {
 pub(super) enum ReadError {
     Deadline,
     Silent,
+    Limit(Failure),
     Wrong(String),
 }
 
@@ -76,7 +78,7 @@ impl Program {
         let output = child.stdout.take().expect("stdout is piped");
         let stderr = child.stderr.take().expect("stderr is piped");
         let errors = Some(tokio::spawn(errors.clone().keep(stderr)));
-        Ok(Program { child, group, input: Some(input), output, unread: Vec::new(), errors })
+        Ok(Program { child, group, input: Some(input), output, unread: LineBuffer::default(), errors })
     }
 
     /// Sends a line.
@@ -98,42 +100,43 @@ impl Program {
     }
 
     /// The next line; none when the output has ended.
-    pub(super) async fn line(&mut self, limits: Limits) -> Result<Option<String>, ReadError> {
-        let mut searched = 0;
+    pub(super) async fn line(&mut self, limits: Limits<'_>) -> Result<Option<String>, ReadError> {
         loop {
-            if let Some(end) = memchr::memchr(b'\n', &self.unread[searched..]) {
-                let mut line: Vec<u8> = self.unread.drain(..=searched + end).collect();
-                line.pop();
+            may_go_on(limits)?;
+            if let Some(line) = self.unread.next_line() {
                 return text(line).map(Some);
             }
-            searched = self.unread.len();
-            if searched > LONGEST {
+            if self.unread.waiting() > LONGEST {
                 return Err(ReadError::Wrong(format!(
                     "the program printed a line longer than {LONGEST} bytes"
                 )));
             }
             if self.read_more(limits).await? == 0 {
                 // A last line may lack its end.
-                let rest = std::mem::take(&mut self.unread);
+                let rest = self.unread.rest();
                 return if rest.is_empty() { Ok(None) } else { text(rest).map(Some) };
             }
         }
     }
 
     /// Everything up to the end of the output.
-    pub(super) async fn all(&mut self, limits: Limits) -> Result<String, ReadError> {
+    pub(super) async fn all(&mut self, limits: Limits<'_>) -> Result<String, ReadError> {
         while self.read_more(limits).await? > 0 {
-            if self.unread.len() > LONGEST {
+            if self.unread.waiting() > LONGEST {
                 return Err(ReadError::Wrong(format!("the program printed more than {LONGEST} bytes")));
             }
         }
-        text(std::mem::take(&mut self.unread))
+        text(self.unread.rest())
     }
 
-    async fn read_more(&mut self, limits: Limits) -> Result<usize, ReadError> {
+    async fn read_more(&mut self, limits: Limits<'_>) -> Result<usize, ReadError> {
+        may_go_on(limits)?;
         let until = limits.deadline.min(Instant::now() + limits.idle);
-        match timeout_at(until, self.output.read_buf(&mut self.unread)).await {
-            Ok(Ok(read)) => Ok(read),
+        match timeout_at(until, self.output.read_buf(self.unread.unread())).await {
+            Ok(Ok(read)) => {
+                limits.receive(read);
+                Ok(read)
+            }
             Ok(Err(error)) => Err(ReadError::Wrong(format!("the program's output cannot be read: {error}"))),
             Err(_) if limits.deadline <= Instant::now() => Err(ReadError::Deadline),
             Err(_) => Err(ReadError::Silent),
@@ -143,9 +146,22 @@ impl Program {
     /// What was printed although nothing was asked, as far as it is there.
     pub(super) async fn unasked(&mut self) -> Option<String> {
         // Polled once: nothing is waited for.
-        let _ = timeout(Duration::ZERO, self.output.read_buf(&mut self.unread)).await;
-        let unasked = String::from_utf8_lossy(&self.unread).trim().to_string();
+        let _ = timeout(Duration::ZERO, self.output.read_buf(self.unread.unread())).await;
+        let unasked = String::from_utf8_lossy(self.unread.unread()).trim().to_string();
         (!unasked.is_empty()).then_some(unasked)
+    }
+
+    /// Tells the program that nothing more comes, and returns what it prints until its output ends, for at most `wait`.
+    pub(super) async fn rest(&mut self, wait: Duration) -> String {
+        self.input = None;
+        let end = Instant::now() + wait;
+        while self.unread.waiting() <= LONGEST {
+            match timeout_at(end, self.output.read_buf(self.unread.unread())).await {
+                Ok(Ok(read)) if read > 0 => {}
+                Ok(Ok(_) | Err(_)) | Err(_) => break,
+            }
+        }
+        String::from_utf8_lossy(&self.unread.rest()).trim().to_string()
     }
 
     /// How a program whose output has ended has ended itself, in words.
@@ -160,7 +176,7 @@ impl Program {
     }
 
     /// How it ended, which is waited for.
-    pub(super) async fn ended(&mut self, limits: Limits) -> Result<ExitStatus, TurnError> {
+    pub(super) async fn ended(&mut self, limits: Limits<'_>) -> Result<ExitStatus, TurnError> {
         let status = match timeout_at(limits.deadline, self.child.wait()).await {
             Err(_) => return Err(TurnError::Deadline),
             Ok(Ok(status)) => status,
@@ -191,6 +207,15 @@ impl Program {
         self.group.kill();
         let _ = self.child.wait().await;
         self.drain_errors().await;
+    }
+}
+
+/// Whether more may be taken in.
+fn may_go_on(limits: Limits<'_>) -> Result<(), ReadError> {
+    match limits.over() {
+        None => Ok(()),
+        Some(TurnError::Failed(failure)) => Err(ReadError::Limit(failure)),
+        Some(TurnError::Deadline | TurnError::Run(_)) => Err(ReadError::Deadline),
     }
 }
 
