@@ -142,11 +142,8 @@ impl Doing<'_, '_> {
     }
 
     async fn declare(&mut self, graph: &Graph, at: At) -> Result<(), Ended> {
-        match graph.declared(&self.example, at) {
-            Ok(topics) => {
-                let following = self.session.case().following;
-                self.session.declare_topics(Arc::new(Topics { following, ..topics })).await
-            }
+        match graph.declared(&self.example, self.session.case().following, at) {
+            Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
             Err(wrong) => {
                 let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));
                 let first = words.next().unwrap_or_default();

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use hotseat_document::Diagnostic;
 use hotseat_trace::{Failure, FailureKind, Payload, Termination, TopicStep, TopicWhy, TopicsDeclared, Visit};
 use tokio::time::Instant;
 
 use super::deciding::{Looked, failure_of};
+use super::filling_in::mistaken;
 use super::open::Ending;
 use super::{Ended, Session, TopicVisit};
-use crate::cases::{Topics, Trigger};
+use crate::cases::{Topics, TopicsDecided, Trigger};
 use crate::checks::Check;
 use crate::roles::{Asked, Candidate, Classified, Seen, TopicQuestion, failure};
 
@@ -240,32 +242,60 @@ impl Session<'_> {
 
     /// Decides visits of which some turns were not there when visits were decided last.
     async fn decide_visits(&mut self, visits: &[Visit]) {
+        if !self.decides_topics() {
+            return;
+        }
         let Some(followed) = &mut self.followed else { return };
         let topics = followed.topics.clone();
         let before = followed.decided;
         followed.decided = visits.last().map_or(before, |visit| visit.turns.end.max(before));
         for visit in visits.iter().filter(|visit| visit.turns.end > before) {
-            let turns = &self.conversation().turns[visit.turns.clone()];
-            if topics.following.always_decided || turns.iter().any(|turn| &*turn.caller == "simulator") {
-                self.decide_visit(&topics, visit, before).await;
-            }
+            self.decide_visit(&topics, visit, before).await;
         }
+    }
+
+    /// Whether what topics assert is decided in this conversation: in one with a simulated user, or in all. In a program
+    /// nobody knows beforehand whether a user will be simulated; visits before that wait for it.
+    fn decides_topics(&self) -> bool {
+        let Some(followed) = &self.followed else { return false };
+        let is_to_be_simulated = self.case.body.is_none() && self.case.simulator.is_some();
+        followed.topics.following.decided == TopicsDecided::Always
+            || is_to_be_simulated
+            || self.turns().iter().any(|turn| &*turn.caller == "simulator")
+    }
+
+    /// The mistake of a program in which a topic asserts something, and nothing has said that it is to be decided.
+    pub(super) fn topics_left_undecided(&self) -> Option<Failure> {
+        let topics = &self.followed.as_ref()?.topics;
+        if topics.following.decided != TopicsDecided::Unsaid || self.decides_topics() {
+            return None;
+        }
+        let visits = self.conversation().topic_visits();
+        let asserting = visits.iter().filter_map(|visit| {
+            let topic = &topics.topics[topics.graph.place(&visit.topic)?];
+            topic.asserts().then_some(topic)
+        });
+        let topic = asserting.into_iter().next()?;
+        let message =
+            format!("topic `{}` asserts something that was not decided: no user was simulated", topic.name);
+        let help = "`decide_topics: always` decides it in every conversation; `decide_topics: simulated` says that it holds for simulated users only";
+        Some(mistaken(Diagnostic::new(message).at(topic.place.clone()).help(help).into()))
     }
 
     /// Decides what a topic asserts of the turns of a visit, and of each of them that was not decided `before`: first what
     /// needs nobody, then what a judge says.
     async fn decide_visit(&mut self, topics: &Topics, visit: &Visit, before: usize) {
         let Some(topic) = topics.graph.place(&visit.topic).map(|place| &topics.topics[place]) else { return };
-        let mut asked: Vec<(&Check, Looked)> = Vec::new();
+        let mut asked: Vec<(Check, Looked)> = Vec::new();
         let (start, end) = (visit.turns.start, visit.turns.end);
-        asked.extend(topic.checks.iter().map(|check| (check, Looked::Turns { start, end })));
+        asked.extend(topic.checks.iter().map(|check| (check.of_visit(), Looked::Turns { start, end })));
         for place in start.max(before)..end {
-            asked.extend(topic.turn_checks.iter().map(|check| (check, Looked::Turn(place))));
+            asked.extend(topic.turn_checks.iter().map(|check| (check.clone(), Looked::Turn(place))));
         }
         asked.sort_by_key(|(check, _)| check.judged().is_some());
         let begun = Instant::now();
         for (check, looked) in asked {
-            let mut checked = self.deciding.decide_one(check, looked, &mut self.recorder).await;
+            let mut checked = self.deciding.decide_one(&check, looked, &mut self.recorder).await;
             checked.topic = Some(TopicVisit { topic: visit.topic.clone(), visit: visit.number });
             self.checks.push(checked);
         }

@@ -166,6 +166,7 @@ impl Command<'_> {
                     topic.place = place.unwrap_or_else(|| topics.place.clone());
                     for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
                         check.place = topic.place.clone();
+                        by_name(check);
                     }
                 }
                 done(session.declare_topics(Arc::new(topics)).await)
@@ -333,6 +334,14 @@ fn negating(written: &Value, negated: bool) -> Value {
         }
     }
     written
+}
+
+/// A criterion that a function of the test decides is reported by its name.
+fn by_name(check: &mut Check) {
+    if let (Some(_), Some(name)) = (check.scripted(), &check.criterion) {
+        let written = json!({"type": "satisfy", "criteria": name});
+        check.written = Some(Arc::new(negating(&written, check.negated)));
+    }
 }
 
 /// What stands between the parentheses of `expect(…)` or `evaluate(…)`, before the matcher at a place.
