@@ -70,9 +70,16 @@ fn one_or_many(key: &str, value: &Value) -> Value {
     }
 }
 
-/// A line of a failure, without the place that it begins with.
+/// A line of a failure, without the place that it begins with: `file:line:column: …`.
 fn without_place(line: &str) -> &str {
-    line.split_once(": expected ").filter(|(place, _)| !place.contains(' ')).map_or(line, |(_, words)| words)
+    let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
+    match line.split_once(": ") {
+        Some((place, words)) if !place.contains(' ') => {
+            let mut parts = place.rsplit(':');
+            if is_number(parts.next()) && is_number(parts.next()) { words } else { line }
+        }
+        _ => line,
+    }
 }
 
 /// Words about a value, whatever it is called there: `turn_count`, `conversation.turns.length`.

@@ -90,7 +90,7 @@ pub struct Following {
 /// In which conversations that is decided which topics assert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TopicsDecided {
-    /// In those with a simulated user. In another one it is a mistake of the test that topics assert something.
+    /// In those with a simulated user, and in all that a program holds. A case file is told where that decides nothing.
     #[default]
     Unsaid,
     /// In those with a simulated user, and in others they assert nothing.

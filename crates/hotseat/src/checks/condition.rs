@@ -154,10 +154,10 @@ impl Condition {
             Condition::Equals(value) => value.to_string(),
             Condition::OneOf(values) => format!("one of {}", listed(values, ", ")),
             Condition::Compared(relation, limit) => format!("{} {limit}", relation.words()),
-            Condition::Fits(patterns, fitting) => format!("that fits {}", fitting.describe(patterns)),
+            Condition::Fits(patterns, fitting) => format!("fits {}", fitting.describe(patterns)),
             Condition::Contains(parts, Fitting::All) => format!("with {}", listed(parts, " and ")),
             Condition::Contains(parts, Fitting::Any) => format!("with {}", listed(parts, " or ")),
-            Condition::Given => "that is not null".to_string(),
+            Condition::Given => "not null".to_string(),
             Condition::Members(members) => {
                 let words = members.iter().map(|(key, inner)| format!("{key}: {}", inner.describe()));
                 format!("{{{}}}", words.collect::<Vec<_>>().join(", "))

@@ -57,7 +57,6 @@ impl Translation<'_> {
                 '[' => self.class()?,
                 '(' => self.group()?,
                 '{' if !self.is_quantifier() => self.out.push_str("\\{"),
-                ']' => self.out.push_str("\\]"),
                 other => self.out.push(other),
             }
         }
@@ -110,7 +109,10 @@ impl Translation<'_> {
                 Some('[') if self.sets => {
                     return Err("a `[` within a character class is written `\\[`".to_string());
                 }
-                Some(character) => entries.push(Entry::Character(literal(character))),
+                Some(character) if "[]\\^&~".contains(character) => {
+                    entries.push(Entry::Character(format!("\\{character}")));
+                }
+                Some(character) => entries.push(Entry::Character(character.to_string())),
             }
         }
         match (entries.as_slice(), negated) {

@@ -56,8 +56,8 @@ impl ToolCalled {
             Some((_, ArgumentMatch::Ignored)) | None => String::new(),
         };
         let conditions =
-            self.conditions.iter().map(|(name, condition)| format!("{name} {}", condition.describe()));
-        let conditions = conditions.collect::<Vec<_>>().join(" and ");
+            self.conditions.iter().map(|(name, condition)| format!("{name}: {}", condition.describe()));
+        let conditions = conditions.collect::<Vec<_>>().join(", ");
         if !conditions.is_empty() {
             with.push_str(if with.is_empty() { " with " } else { " and " });
             with.push_str(&conditions);

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use hotseat_document::Diagnostic;
 use hotseat_trace::{Failure, FailureKind, Payload, Termination, TopicStep, TopicWhy, TopicsDeclared, Visit};
 use tokio::time::Instant;
 
 use super::deciding::{Looked, failure_of};
-use super::filling_in::mistaken;
 use super::open::Ending;
 use super::{Ended, Session, TopicVisit};
 use crate::cases::{Topics, TopicsDecided, Trigger};
@@ -255,31 +253,18 @@ impl Session<'_> {
     }
 
     /// Whether what topics assert is decided in this conversation: in one with a simulated user, or in all. In a program
-    /// nobody knows beforehand whether a user will be simulated; visits before that wait for it.
+    /// nobody knows beforehand whether a user will be simulated, so unless it says otherwise it is decided there, too.
     fn decides_topics(&self) -> bool {
         let Some(followed) = &self.followed else { return false };
-        let is_to_be_simulated = self.case.body.is_none() && self.case.simulator.is_some();
-        followed.topics.following.decided == TopicsDecided::Always
-            || is_to_be_simulated
-            || self.turns().iter().any(|turn| &*turn.caller == "simulator")
-    }
-
-    /// The mistake of a program in which a topic asserts something, and nothing has said that it is to be decided.
-    pub(super) fn topics_left_undecided(&self) -> Option<Failure> {
-        let topics = &self.followed.as_ref()?.topics;
-        if topics.following.decided != TopicsDecided::Unsaid || self.decides_topics() {
-            return None;
+        let is_program = self.case.body.is_some();
+        match followed.topics.following.decided {
+            TopicsDecided::Always => true,
+            TopicsDecided::Unsaid if is_program => true,
+            TopicsDecided::Unsaid | TopicsDecided::Simulated => {
+                let is_simulated = self.turns().iter().any(|turn| &*turn.caller == "simulator");
+                is_simulated || (!is_program && self.case.simulator.is_some())
+            }
         }
-        let visits = self.conversation().topic_visits();
-        let asserting = visits.iter().filter_map(|visit| {
-            let topic = &topics.topics[topics.graph.place(&visit.topic)?];
-            topic.asserts().then_some(topic)
-        });
-        let topic = asserting.into_iter().next()?;
-        let message =
-            format!("topic `{}` asserts something that was not decided: no user was simulated", topic.name);
-        let help = "`decide_topics: always` decides it in every conversation; `decide_topics: simulated` says that it holds for simulated users only";
-        Some(mistaken(Diagnostic::new(message).at(topic.place.clone()).help(help).into()))
     }
 
     /// Decides what a topic asserts of the turns of a visit, and of each of them that was not decided `before`: first what

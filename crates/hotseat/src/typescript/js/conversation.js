@@ -208,10 +208,17 @@ const user = Object.freeze({
   },
 });
 
-/** Regular expressions within data are what they are made of. */
+/** Data as case files have it: regular expressions are their patterns, and criteria that functions of the test decide are these. */
 function withSources(value) {
   if (value instanceof RegExp) return inline(value);
   if (Array.isArray(value)) return value.map(withSources);
   if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withSources(one)]));
+  const own = value.type === "satisfy" && isMapping(value) ? withOwnCriteria(value) : value;
+  return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one)]));
+}
+
+/** `satisfy` of case files, whose criteria may be functions of the test. */
+function withOwnCriteria(assertion) {
+  const known = (one) => (typeof one === "string" ? asCriterion(one) : Array.isArray(one) ? one.map(known) : one);
+  return assertion.criteria === undefined ? assertion : { ...assertion, criteria: known(assertion.criteria) };
 }

@@ -294,15 +294,10 @@ const GIVEN_OF_VALUES = {
   toThrow: [0, 1],
 };
 
-/** NaN equals nothing: whoever means it says so. */
-function notNaN(matcher, expected) {
-  if (Number.isNaN(expected)) throw misuse(`${matcher} was given NaN, which equals nothing: \`toBeNaN\` says that a value is no number`);
-}
-
 /** What is asserted of plain values: whether it holds, and other words for what was found. */
 const ofValues = {
-  toBe: (actual, expected) => notNaN("toBe", expected) ?? is(expected instanceof Matcher ? equal(actual, expected) : Object.is(actual, expected)),
-  toEqual: (actual, expected) => notNaN("toEqual", expected) ?? is(equal(actual, expected)),
+  toBe: (actual, expected) => is(expected instanceof Matcher ? equal(actual, expected) : Object.is(actual, expected)),
+  toEqual: (actual, expected) => is(equal(actual, expected)),
   toMatchObject(actual, expected) {
     if (!isObject(expected)) throw misuse(`toMatchObject needs an object, and was given ${shown(expected)}`);
     return isObject(actual) ? is(holds(actual, expected)) : { error: `${shown(actual)} is no object` };

@@ -20,7 +20,7 @@ function invariants(said, of) {
     }
     const { satisfy, match, matchAny, notMatch, contain, grounded, fromTools, toolCall, forbidToolCall, forbidClaims, ...rest } = one;
     const list = (value) => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
-    for (const one of list(satisfy)) whole.push({ type: "satisfy", criteria: asCriterion(isObject(one) ? one.name : one) });
+    for (const one of list(satisfy)) whole.push({ type: "satisfy", criteria: isObject(one) ? one.name : one });
     if (match !== undefined) whole.push(asRegex("match", list(match), "all"));
     if (matchAny !== undefined) whole.push(asRegex("matchAny", list(matchAny), "any"));
     if (notMatch !== undefined) whole.push({ ...asRegex("notMatch", list(notMatch), "any"), negate: true });
