@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use hotseat::adapters::ag_ui::{Strictness, fold_streams};
-use hotseat_trace::Payload;
+use hotseat_trace::{Conversation, Event, Offset, Payload};
 use libfuzzer_sys::fuzz_target;
 
 // Byte 1 ends a turn, byte 0 ends a stream within a turn.
@@ -14,8 +14,13 @@ fuzz_target!(|input: &[u8]| {
     let turns: Vec<Vec<Vec<u8>>> = input.split(|byte| *byte == 1).map(streams).collect();
     for strictness in [Strictness::Lenient, Strictness::Strict] {
         let mut calls = HashSet::new();
-        for payload in fold_streams(&turns, strictness) {
-            match payload {
+        let (recorded, state) = fold_streams(&turns, strictness);
+        let mut conversation = Conversation::default();
+        for (place, payload) in recorded.into_iter().enumerate() {
+            let sequence = place as u64 + 1;
+            let event = Event { sequence, offset: Offset(sequence), timestamp: 0, payload };
+            conversation.apply(&event);
+            match event.payload {
                 Payload::ToolInvoked(call) => assert!(calls.insert(call.tool_call_id), "an id for two calls"),
                 Payload::ToolArguments(of) => {
                     assert!(calls.contains(&of.tool_call_id), "arguments of no call")
@@ -25,6 +30,9 @@ fuzz_target!(|input: &[u8]| {
                 }
                 _ => {}
             }
+        }
+        if let Some(told) = conversation.state {
+            assert_eq!(*told, state, "the trace tells another state");
         }
     }
 });

@@ -80,6 +80,11 @@ fn told(imported: &Imported, args: &TranscriptArgs) -> String {
     );
     note(left_out.instructions, "instruction", " to the agent (`system`, `developer`) left out");
     note(left_out.unanswered, "input", " left out: it is the last one, and the agent did not answer it");
+    note(
+        left_out.no_result,
+        "tool call",
+        " without a result: assertions about results of these calls can only fail",
+    );
     note(left_out.empty, "message", " of the agent left out: nothing is said in it and no tool called");
     note(
         imported.expect_unknown,

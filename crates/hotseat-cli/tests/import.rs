@@ -83,7 +83,7 @@ fn a_conversation_becomes_a_case_and_a_recording() {
         json!(calls),
         json!([
             ["c1", "find_order", {"id": 7}, {"id": 7, "price": 12.5}],
-            ["c2", "log", null, "ok"],
+            ["c2", "log", {}, "ok"],
             // An id that was used before is another call.
             ["c1#2", "refund", {"id": 7.0, "note": "${N}"}, "paid"],
         ])

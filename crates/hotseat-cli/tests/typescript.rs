@@ -212,8 +212,8 @@ fn mistakes_are_shown_with_their_lines() {
       |   ^^^^
     "#);
     assert_snapshot!(shown("it('a', () => {\n  user.says('hello');\n  expect(agent).toCallTool('book_room', { room: /blue/i });\n});"), @r#"
-    does not hold: book_room with { room: /blue/i } is called
-    a_test.ts:4:17: expected book_room with { room: /blue/i } is called; found called were check_availability
+    does not hold: book_room with room: fits /(?i)blue/ is called
+    a_test.ts:4:17: expected book_room with room: fits /(?i)blue/ is called; found not called; called were check_availability
     "#);
     assert_snapshot!(shown("it('a', () => {\n  expect(1 + 1, 'sums are right').toBe(3);\n});"), @r#"
     sums are right

@@ -14,6 +14,11 @@ pub trait PureModel: Send {
 
     /// Answers one request, and says how long that takes.
     fn answer(&mut self, request: &Request) -> Timed<Result<Reply, ModelError>>;
+
+    /// The answers that it was given and has not used, by their names.
+    fn unused(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A function as a model, for answers that no rule can say.

@@ -404,6 +404,7 @@ fn every_kind_of_tool_can_need_approval() {
                     Some(Timed { delay: Duration::from_millis(40), value: Ok(json!({"by": "client"})) })
                 })
             });
+            let test = test.unused_steps();
             let result = test.run();
             completed(&result);
             let calls = result.trace.tools().calls();

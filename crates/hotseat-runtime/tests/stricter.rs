@@ -225,7 +225,7 @@ fn requests_can_be_built_once_a_turn() {
 fn an_assembly_that_returns_no_request_fails_at_once() {
     let empty = workflow("Empty").node(task("Empty").step(mock().returns(json!({}))));
     let test = Test::new(persona("P").context_assembly(&empty), ["hi"], [at("p", 9, 9).say("never")]);
-    let result = test.allow_failed_turns().run();
+    let result = test.allow_failed_turns().unused_steps().run();
     assert_eq!(result.status, RunStatus::Failed);
     assert_eq!(result.trace.context_assembly().failures().len(), 1);
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    ErrorInfo, Event, Millis, Offset, Origin, Payload, RoleAnswered, SimulationEnded, Spent, TopicGraph,
-    TopicStep, TopicWhy,
+    ErrorInfo, Event, Millis, Offset, Origin, PatchAllowance, Payload, RoleAnswered, SimulationEnded, Spent,
+    TopicGraph, TopicStep, TopicWhy, apply_patch,
 };
 
 /// A conversation as far as its events tell.
@@ -25,6 +25,8 @@ pub struct Conversation {
     pub current_topic: Option<Arc<str>>,
     /// The stretches in which a user was simulated, as far as that was declared.
     pub simulations: Vec<Simulation>,
+    /// What patches of the state may still copy.
+    patching: PatchAllowance,
     /// Where each tool call stands: turn and place in the turn.
     calls: HashMap<Arc<str>, (usize, usize)>,
     /// Turns of agents that were looped in: each is part of the turn that called, with the agent that speaks in it.
@@ -62,6 +64,8 @@ pub struct Turn {
     pub tool_calls: Vec<ToolCall>,
     /// Its interrupts, in order.
     pub interrupts: Vec<Interrupt>,
+    /// How the agent says that its last run ended, where that is neither success nor an interrupt.
+    pub run_outcome: Option<Arc<str>>,
     /// The error the agent reported for its run.
     pub run_error: Option<ErrorInfo>,
     /// What the agent says its runs cost, one entry a run.
@@ -297,13 +301,15 @@ impl Conversation {
                 (call.ended, call.completed_at) = (at, Some(wall));
             }),
             Payload::StateSnapshot(p) => self.set_state(p.state.clone()),
-            Payload::StateDelta(p) => {
-                if let Some(state) = &p.state {
-                    self.set_state(state.clone());
-                }
-            }
+            Payload::StateDelta(p) => match &p.state {
+                Some(state) => self.set_state(state.clone()),
+                None if p.applied => self.patch_state(&p.patch),
+                None => {}
+            },
             Payload::AgentRunFinished(p) => self.in_turn(&p.turn_id, |turn| {
                 turn.usage.extend(p.usage.clone());
+                let is_usual = matches!(&*p.outcome, "success" | "interrupt");
+                turn.run_outcome = Some(p.outcome.clone()).filter(|_| !is_usual);
                 turn.result.clone_from(&p.result);
                 turn.finish_reason.clone_from(&p.finish_reason);
             }),
@@ -461,6 +467,20 @@ impl Conversation {
         self.state = Some(state);
     }
 
+    /// A turn keeps the state that it ends with, so a state is copied once a turn and not once a patch.
+    fn patch_state(&mut self, patch: &Value) {
+        let Some(mut state) = self.state.take() else { return };
+        let turn = self.turns.last_mut();
+        let kept = turn.and_then(|turn| turn.state.take());
+        drop(kept);
+        // What does not apply has changed nothing; the agent's own copy and this one differ in secrets only.
+        let _ = apply_patch(Arc::make_mut(&mut state), patch, &mut self.patching);
+        if let Some(turn) = self.turns.last_mut() {
+            turn.state = Some(state.clone());
+        }
+        self.state = Some(state);
+    }
+
     fn turn_index(&self, id: &str) -> Option<usize> {
         let within = self.within.get(id).map(|&(turn, _)| turn);
         within.or_else(|| self.turns.iter().rposition(|turn| &*turn.id == id))
@@ -511,6 +531,7 @@ impl Turn {
             reasoning: Vec::new(),
             tool_calls: Vec::new(),
             interrupts: Vec::new(),
+            run_outcome: None,
             run_error: None,
             usage: Vec::new(),
             spent: None,

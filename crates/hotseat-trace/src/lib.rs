@@ -14,6 +14,7 @@ mod conversation;
 mod event;
 mod invariants;
 mod order;
+mod patch;
 mod payload;
 mod record;
 mod show;
@@ -31,6 +32,7 @@ pub use conversation::{
 pub use event::{Event, FORMAT_VERSION};
 pub use invariants::{InvariantOptions, Violation, assert_conversation_invariants, check_invariants};
 pub use order::{Demand, OrderRule, Point, order_violations};
+pub use patch::{PatchAllowance, apply_patch};
 pub use payload::*;
 pub use record::{Execution, ExecutionKind, Record};
 pub use show::around;

@@ -39,6 +39,8 @@ pub enum FailureKind {
     Unreachable,
     /// The agent did not end in time.
     Timeout,
+    /// The agent sent or did more than it may.
+    Limit,
     /// A hook failed.
     HookError,
     /// The test itself is wrong in a way that shows only when it runs.
@@ -74,6 +76,7 @@ impl FailureKind {
             FailureKind::ProtocolError => "protocol_error",
             FailureKind::Unreachable => "unreachable",
             FailureKind::Timeout => "timeout",
+            FailureKind::Limit => "limit",
             FailureKind::HookError => "hook_error",
             FailureKind::TestError => "test_error",
             FailureKind::NoInput => "no_input",
@@ -97,6 +100,7 @@ impl FailureKind {
             | FailureKind::ProtocolError
             | FailureKind::MissingCheckpoints
             | FailureKind::MaxTurns
+            | FailureKind::Limit
             | FailureKind::Timeout => Fault::Agent,
             FailureKind::SimulatorError => Fault::Simulator,
             FailureKind::JudgeError => Fault::Judge,

@@ -251,17 +251,22 @@ impl Call {
     fn has_result(&self, wanted: &[Pattern]) -> bool {
         wanted.iter().all(|pattern| RESULTS[self.result].is_some_and(|text| pattern.fits(text)))
     }
+
+    /// A result that never came could have been any.
+    fn may_have_result(&self, wanted: &[Pattern]) -> bool {
+        RESULTS[self.result].is_none() || self.has_result(wanted)
+    }
 }
 
 impl Seen<'_> {
-    /// Whether an assertion holds.
+    /// Whether an assertion holds, whatever results could have been that never came.
     fn shows(&self, assertion: &Assertion) -> bool {
         match assertion {
             Assertion::Forbid(tools) => !self.calls.iter().any(|(call, ..)| tools.contains(&call.tool)),
             Assertion::Require(require) => self.shows_required(require),
             Assertion::ForbidCall { tool, arguments, result } => {
                 let like_this = |call: &Call| {
-                    call.tool == *tool && call.has_arguments(arguments) && call.has_result(result)
+                    call.tool == *tool && call.has_arguments(arguments) && call.may_have_result(result)
                 };
                 !self.calls.iter().any(|(call, ..)| like_this(call))
             }
@@ -293,18 +298,23 @@ impl Seen<'_> {
             None => (1, u64::MAX),
             Some((min, max)) => (min.unwrap_or(0), max.unwrap_or(u64::MAX)),
         };
-        let enough = (min..=max).contains(&(counted.len() as u64));
+        let possible: Vec<usize> = meant
+            .iter()
+            .copied()
+            .filter(|place| self.calls[*place].0.may_have_result(&require.result))
+            .collect();
+        let enough = (counted.len()..=possible.len()).all(|count| (min..=max).contains(&(count as u64)));
         let clean = !meant.iter().any(|place| self.calls[*place].0.has_one_of(&require.arguments_not));
         let good = !meant.iter().any(|place| {
             let result = RESULTS[self.calls[*place].0.result];
-            require.result_not.iter().any(|pattern| result.is_some_and(|text| pattern.fits(text)))
+            require.result_not.iter().any(|pattern| result.is_none_or(|text| pattern.fits(text)))
         });
         let began_before =
             |place: usize, tool: &str| self.calls[..place].iter().any(|(call, ..)| call.tool == tool);
         let in_order = match require.after {
             None => true,
             Some(tool) if tool == require.tool => counted.iter().any(|place| began_before(*place, tool)),
-            Some(tool) => counted.iter().all(|place| began_before(*place, tool)),
+            Some(tool) => possible.iter().all(|place| began_before(*place, tool)),
         };
         enough && clean && good && in_order
     }
@@ -618,9 +628,11 @@ fn the_hard_cases_in_words() {
             json!({"tools": {"require": [{"name": "pay", "args_match": {"n": "^1$"}, "result_not_match": "declined"}]}}),
             true,
         ),
-        // A missing result fits nothing.
+        // Of a missing result nothing is known.
         (json!({"tools": {"require": [{"name": "search", "result_match": ".*"}]}}), false),
-        (json!({"tools": {"require": [{"name": "search", "result_not_match": ".*"}]}}), true),
+        (json!({"tools": {"require": [{"name": "search", "result_not_match": ".*"}]}}), false),
+        (json!({"tools": {"forbid_calls": [{"name": "search", "result_match": "declined"}]}}), false),
+        (json!({"tools": {"require": [{"name": "search", "count": {"exact": 1}}]}}), true),
         // Never called, said in four ways.
         (json!({"tools": {"forbid": ["refund"]}}), true),
         (json!({"tools": {"require": [{"name": "refund", "count": {"exact": 0}}]}}), true),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hotseat::adapters::Pending;
 use hotseat::adapters::ag_ui::{self, Envelope, Strictness, Target};
 use hotseat::adapters::http::Http;
-use hotseat::cases::{self, Case, Decoding, Following, Inherited, Topics, Turn, satisfies};
+use hotseat::cases::{self, Case, Decoding, Following, Inherited, Topics, TopicsDecided, Turn, satisfies};
 use hotseat::checks::{Check, CheckKind, Compared, Contains, Judging, MaxDuration, Reference, Strength};
 use hotseat::document::{Diagnostics, Node, Source, View, yaml};
 use hotseat::model::Live;
@@ -65,6 +65,7 @@ fn held_among(agent: &FakeAgent, case: &str, program: Program, turn: Duration, p
         context: json!([]),
         forwarded_props: json!({}),
         strictness: Strictness::Lenient,
+        timing: ag_ui::TimingSource::Arrival,
         keep_raw: false,
     };
     let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
@@ -104,7 +105,7 @@ fn a_program_has_a_limit_where_nobody_says_one() {
 }
 
 fn contains(session: &Session<'_>, text: &str) -> Check {
-    let kind = CheckKind::Contains(Contains { text: text.to_string(), there: true });
+    let kind = CheckKind::Contains(Contains { text: text.to_string(), there: true, turns: None });
     Check::new(kind, session.case().place.clone())
 }
 
@@ -336,7 +337,7 @@ fn a_graph_that_is_declared_later_holds_for_the_turns_before() {
             assert_eq!(session.conversation().current_topic, None);
             let topics = booking(json!({"type": "contains", "value": "service"}));
             let topics = Arc::new(Topics {
-                following: Following { always_decided: true, ..topics.following },
+                following: Following { decided: TopicsDecided::Always, ..topics.following },
                 ..(*topics).clone()
             });
             session.declare_topics(topics).await.unwrap();
@@ -369,7 +370,7 @@ fn what_a_topic_asserts_of_turns_before_it_was_declared_can_end_the_case() {
             says(session, "book it").await.unwrap();
             let topics = booking(json!({"type": "contains", "value": "no such words"}));
             let topics = Arc::new(Topics {
-                following: Following { always_decided: true, ..topics.following },
+                following: Following { decided: TopicsDecided::Always, ..topics.following },
                 ..(*topics).clone()
             });
             session.declare_topics(topics).await.unwrap_err();

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file is compiled with it and uses its own part")]
 
 pub mod letters;
+pub mod records;
 pub mod typescript;
 
 use std::fs::File;

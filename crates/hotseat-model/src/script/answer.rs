@@ -209,4 +209,8 @@ impl PureModel for Scripted {
     fn answer(&mut self, request: &Request) -> Timed<Result<Reply, ModelError>> {
         self.script.answer(request, &mut self.used)
     }
+
+    fn unused(&self) -> Vec<String> {
+        self.script.unused(&self.used).into_iter().map(ToString::to_string).collect()
+    }
 }

@@ -25,7 +25,7 @@ pub use line_input::{InputLine, read_lines};
 pub use lines::{LONGEST_LINE, converse};
 
 use crate::conversation::Turn;
-use crate::definition::{Definitions, schema};
+use crate::definition::{Definitions, Target, schema};
 use crate::ids::{AgentId, ConversationId};
 use crate::live::{Handle, Host};
 use refusal::Refusal;
@@ -102,7 +102,9 @@ impl Agent {
         let own = self.definitions.agent(&self.id).map(|agent| &agent.persona.tools[..]).unwrap_or_default();
         for (index, tool) in tools.iter().enumerate() {
             let at = format!("tools[{index}]");
-            let problem = if own.iter().any(|known| known.name == tool.name) {
+            // A tool that the agent leaves to its client is the client's own.
+            let mut taken = own.iter().filter(|known| known.target != Some(Target::Client));
+            let problem = if taken.any(|known| known.name == tool.name) {
                 format!("the agent has a tool of its own called {:?}", tool.name)
             } else if tools[..index].iter().any(|earlier| earlier.name == tool.name) {
                 format!("the name {:?} is there twice", tool.name)

@@ -176,6 +176,11 @@ impl Sim {
         Trace::new(self.records.iter().cloned())
     }
 
+    /// The steps of the model's script that have answered nothing.
+    pub fn unused(&self) -> Vec<String> {
+        self.model.unused()
+    }
+
     /// What models were asked, in order.
     pub fn requests(&self) -> &[Request] {
         &self.requests

@@ -159,6 +159,8 @@ pub struct TestConversation {
     pub journal: Journal,
     /// What is waited for, when it came to rest too early.
     pub waiting: Vec<String>,
+    /// The steps of the model's script that answered nothing.
+    pub unused: Vec<String>,
     /// Where it was held.
     pub sim: Sim,
 }
@@ -220,6 +222,7 @@ pub fn hold_test_conversation<M: Into<TestMessage>>(
         requests: sim.requests().to_vec(),
         journal: sim.journal().clone(),
         waiting,
+        unused: sim.unused(),
         sim,
     }
 }

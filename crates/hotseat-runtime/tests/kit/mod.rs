@@ -50,6 +50,7 @@ pub struct Test {
     pub script: Vec<Rule>,
     pub sequential: bool,
     pub allow_failed_turns: bool,
+    pub unused_steps: bool,
     /// Who is outside; made anew for every conversation.
     outside: Arc<dyn Fn(TestOptions) -> TestOptions>,
 }
@@ -66,6 +67,7 @@ impl Test {
             script: script.into_iter().collect(),
             sequential: false,
             allow_failed_turns: false,
+            unused_steps: false,
             outside: Arc::new(|options| options),
         }
     }
@@ -78,6 +80,12 @@ impl Test {
 
     pub fn sequential(mut self) -> Test {
         self.sequential = true;
+        self
+    }
+
+    /// Steps of the script may answer nothing.
+    pub fn unused_steps(mut self) -> Test {
+        self.unused_steps = true;
         self
     }
 
@@ -114,6 +122,9 @@ impl Test {
     pub fn run(&self) -> TestConversation {
         let result = self.held(self.options());
         assert_eq!(result.waiting, [""; 0], "nothing is waited for");
+        if !self.unused_steps {
+            assert_eq!(result.unused, [""; 0], "every step of the script is used");
+        }
         self.check(&result);
         result
     }

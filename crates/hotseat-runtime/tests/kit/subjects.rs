@@ -197,6 +197,7 @@ pub fn failing_workflow() -> Workflow {
 pub fn context_failure() -> Test {
     Test::new(persona("P").context_assembly(&failing_workflow()), ["hi"], [at("p", 9, 9).say("never")])
         .allow_failed_turns()
+        .unused_steps()
 }
 
 pub fn extraction_failure() -> Test {

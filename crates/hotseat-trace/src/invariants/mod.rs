@@ -2,8 +2,10 @@
 
 mod agent_calls_paired;
 mod async_calls_completed;
+mod calls_agree;
 mod calls_settled;
 mod context_assembled;
+mod conversation_frame;
 mod failed_extract_nothing;
 mod hooks_paired;
 mod ids_known;
@@ -14,14 +16,17 @@ mod messages_belong;
 mod moves_counted;
 mod no_errors;
 mod no_tool_failures;
+mod not_empty;
 mod nothing_after_end;
 mod nothing_outstanding;
 mod ordered;
+mod replies_agree;
 mod sequences_contiguous;
 mod sequences_positive;
 mod sync_calls_answered;
 mod turns_end;
 mod waits_resumed;
+mod work_runs;
 
 use std::fmt;
 
@@ -85,6 +90,7 @@ type OfTrace = fn(&Trace, &mut Found);
 type OfView = fn(&View<'_>, &InvariantOptions, &mut Found);
 
 const OF_TRACE: &[(&str, OfTrace)] = &[
+    ("not_empty", not_empty::check),
     ("sequences_positive", sequences_positive::check),
     ("sequences_contiguous", sequences_contiguous::check),
 ];
@@ -110,6 +116,10 @@ const OF_VIEW: &[(&str, OfView)] = &[
     ("ordered", ordered::check),
     ("ids_known", ids_known::check),
     ("failed_extract_nothing", failed_extract_nothing::check),
+    ("conversation_frame", conversation_frame::check),
+    ("replies_agree", replies_agree::check),
+    ("calls_agree", calls_agree::check),
+    ("work_runs", work_runs::check),
 ];
 
 /// Everything in a trace that cannot be, in all of its conversations.

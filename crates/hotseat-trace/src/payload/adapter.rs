@@ -19,7 +19,11 @@ members! {
         StateDelta {
             /// A JSON Patch (RFC 6902).
             patch: Value,
-            /// The state after it; absent when the patch did not apply, which changes nothing.
+            /// Whether the patch applied to the state that the events before it tell.
+            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+            applied: bool,
+            /// The state after it, where no event before tells the state that it applied to. Without this and without
+            /// `applied` the patch did not apply, which changes nothing.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             state: Option<Value>,
         }

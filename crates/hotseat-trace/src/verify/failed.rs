@@ -1,6 +1,6 @@
 //! At least one turn failed as described.
 
-use super::Mismatch;
+use super::{Mismatch, completed};
 use crate::View;
 
 /// How a turn failed.
@@ -15,6 +15,10 @@ pub struct FailedSpec {
 }
 
 pub(super) fn find(view: &View<'_>, spec: &FailedSpec) -> Vec<Mismatch> {
+    if completed::find(view).is_empty() {
+        let mismatch = Mismatch::new(format!("a conversation that failed: {spec:?}"), "it completed");
+        return vec![mismatch];
+    }
     let failures = view.turns().failures();
     let fits = failures.iter().any(|failure| {
         spec.turn.as_ref().is_none_or(|turn| *turn == *failure.turn_id)

@@ -184,7 +184,12 @@ impl<'t> Verifier<'t> {
         let found = self.checks.iter().flat_map(|check| {
             (check.find)(&self.view).into_iter().map(|mismatch| (check.name.clone(), mismatch))
         });
-        let mismatches: Vec<_> = found.collect();
+        let mut mismatches: Vec<_> = found.collect();
+        // Of nothing, nothing holds.
+        if !self.view.has("turn.started") {
+            let none = Mismatch::new("a conversation with a turn", "none");
+            mismatches.push(("not empty".to_string(), none));
+        }
         if mismatches.is_empty() {
             return Ok(());
         }

@@ -35,7 +35,11 @@ pub struct TokensSpec {
 /// Expectations of one run of a workflow, whichever conversation it worked for.
 pub fn verify_workflow<'t>(trace: &'t Trace, run_id: &str) -> WorkflowVerifier<'t> {
     let view = trace.execution(run_id).unwrap_or_else(|| trace.root());
-    WorkflowVerifier { run: run_id.to_string(), checks: verify_view(view) }
+    let checks = WorkflowVerifier { run: run_id.to_string(), checks: verify_view(view) };
+    checks.with("run", |view, run| match ending(view, run).as_str() {
+        nothing @ "there is no such run" => vec![Mismatch::new(format!("run {run}"), nothing)],
+        _ => Vec::new(),
+    })
 }
 
 impl<'t> WorkflowVerifier<'t> {
@@ -48,9 +52,9 @@ impl<'t> WorkflowVerifier<'t> {
     /// It ended in order.
     #[must_use]
     pub fn completed(self) -> Self {
-        self.with("completed", |view, run| match completion(view, run) {
-            Some(_) => Vec::new(),
-            None => vec![Mismatch::new(format!("run {run} completed"), ending(view, run))],
+        self.with("completed", |view, run| match (completion(view, run), failure(view, run)) {
+            (Some(_), None) => Vec::new(),
+            _ => vec![Mismatch::new(format!("run {run} completed"), ending(view, run))],
         })
     }
 
@@ -59,7 +63,7 @@ impl<'t> WorkflowVerifier<'t> {
     pub fn failed(self, message_contains: &str) -> Self {
         let part = message_contains.to_string();
         self.with("failed", move |view, run| match failure(view, run) {
-            Some(end) if end.error.message.contains(&part) => Vec::new(),
+            Some(end) if end.error.message.contains(&part) && completion(view, run).is_none() => Vec::new(),
             _ => vec![Mismatch::new(format!("run {run} failed with {part:?}"), ending(view, run))],
         })
     }
@@ -112,8 +116,8 @@ fn failure<'t>(view: &View<'t>, run: &str) -> Option<Typed<'t, WorkflowFailed>> 
 
 /// What became of a run, in words.
 fn ending(view: &View<'_>, run: &str) -> String {
-    if completion(view, run).is_some() {
-        return "it completed".to_string();
+    if let (Some(_), failed) = (completion(view, run), failure(view, run)) {
+        return if failed.is_some() { "it completed and failed" } else { "it completed" }.to_string();
     }
     if let Some(end) = failure(view, run) {
         return format!("it failed: {}", end.error.message);

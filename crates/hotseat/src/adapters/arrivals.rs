@@ -63,6 +63,8 @@ pub enum ReadError {
     Broken(String),
     /// The deadline of the turn has passed.
     Deadline,
+    /// The agent has sent or done more than it may.
+    Limit(Failure),
     /// Nothing came for as long as nothing may come.
     Silent,
 }
@@ -182,7 +184,7 @@ impl Arrivals {
     ///
     /// # Errors
     /// When the connection breaks or the limits pass.
-    pub async fn next(&mut self, limits: Limits) -> Result<Option<Bytes>, ReadError> {
+    pub async fn next(&mut self, limits: Limits<'_>) -> Result<Option<Bytes>, ReadError> {
         if self.works_since.is_some_and(|since| since.elapsed() > SLICE) {
             self.works_since = None;
             tokio::task::yield_now().await;
@@ -202,7 +204,7 @@ impl Arrivals {
         Some(bytes)
     }
 
-    async fn wait(&mut self, limits: Limits) -> Result<Option<Bytes>, ReadError> {
+    async fn wait(&mut self, limits: Limits<'_>) -> Result<Option<Bytes>, ReadError> {
         if let Some(end) = &self.end {
             return end.clone().map(|()| None).map_err(ReadError::Broken);
         }
@@ -222,7 +224,7 @@ impl Arrivals {
         self.take(arrived, limits)
     }
 
-    fn take(&mut self, arrived: Option<Arrival>, limits: Limits) -> Result<Option<Bytes>, ReadError> {
+    fn take(&mut self, arrived: Option<Arrival>, limits: Limits<'_>) -> Result<Option<Bytes>, ReadError> {
         let Some(Arrival { at, bytes, end }) = arrived else {
             return Err(ReadError::Broken("the thread that reads has ended".to_string()));
         };
@@ -262,8 +264,8 @@ mod tests {
         }
     }
 
-    fn limits(deadline: Instant) -> Limits {
-        Limits { deadline, idle: LONG }
+    fn limits(deadline: Instant) -> Limits<'static> {
+        Limits::within(deadline, LONG)
     }
 
     /// A runtime of one thread, which does nothing while the test does not wait.

@@ -7,7 +7,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use super::http::{self, Http, Outgoing, ReadError};
-use super::telling::output_of_text;
+use super::json_text::readable;
 use super::{Limits, TurnError, unanswered_call};
 use crate::session::{ToolReply, TurnScript};
 
@@ -29,8 +29,10 @@ pub(super) async fn answer(
     call: ClientCall<'_>,
     script: &mut TurnScript,
     http: &Http,
-    limits: Limits,
+    limits: Limits<'_>,
 ) -> Result<ToolReply, TurnError> {
+    // What a backend of the test sends is not what the agent sends.
+    let limits = limits.uncounted();
     let ClientCall { id, name, arguments } = call;
     if let Some(reply) = script.tool_reply(name, arguments) {
         return Ok(reply);
@@ -70,15 +72,24 @@ pub(super) async fn answer(
             Err(unanswered(format!("its answer is longer than {LONGEST} bytes")))
         }
         Ok(body) => match String::from_utf8(body) {
-            Ok(text) => Ok(ToolReply::Content(output_of_text(text))),
+            Ok(text) => Ok(ToolReply::Content(answer_of_text(text))),
             Err(_) => Err(unanswered("its answer is not UTF-8".to_string())),
         },
         Err(ReadError::Deadline) => Err(TurnError::Deadline),
         Err(ReadError::Silent) => Err(unanswered(silent(limits))),
+        Err(ReadError::Limit(failure)) => Err(failure.into()),
         Err(ReadError::Broken(words)) => Err(unanswered(format!("the connection broke ({words})"))),
     }
 }
 
-fn silent(limits: Limits) -> String {
+/// An answer goes on to the agent as it was received, so only what is written again as it was read is read as JSON.
+fn answer_of_text(text: String) -> Value {
+    match serde_json::from_str(&readable(&text)) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) if readable(&text) == text => value,
+        Ok(_) | Err(_) => Value::String(text),
+    }
+}
+
+fn silent(limits: Limits<'_>) -> String {
     format!("it sent nothing for {} ms (target.idle_timeout_ms)", limits.idle.as_millis())
 }

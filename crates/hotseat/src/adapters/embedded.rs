@@ -25,7 +25,7 @@ use super::client_tools::{self, ClientCall};
 use super::http::{self, Http};
 use super::template::message_as_json;
 use super::{
-    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often,
+    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, not_offered,
     unanswered_interrupt,
 };
 use crate::session::{
@@ -81,6 +81,8 @@ struct Talk {
     models: Arc<Choice>,
     /// What the agent was told of its situation last.
     context: Vec<ContextEntry>,
+    /// A turn that waits for the user, by a call of a tool that asks for something.
+    waits: Option<TurnId>,
 }
 
 /// The models of the agent, of which one speaks at a time: its own, or one that the options of a turn name. Each of
@@ -171,6 +173,11 @@ impl Session {
             }
             none => none.insert(begin(&self.target, &self.id, context, script).await?),
         };
+        if let Some(turn) = talk.waits.take() {
+            // What the user says next is no result of the call.
+            let reason = "the user went on without an answer".to_string();
+            talk.handle.send(Told::CancelTurn { turn, reason }).await.map_err(lost)?;
+        }
         talk.models.choose(options.and_then(|options| options.get("connector")?.as_str()))?;
         let user = self.target.identity.user.text.clone();
         let said = Told::UserMessage { user, content: text.to_string(), reply_to: None };
@@ -252,7 +259,7 @@ async fn begin(
         let (context, state) = (context.clone(), state.clone());
         handle.send(Told::ClientOffer { tools, context, state }).await.map_err(lost)?;
     }
-    Ok(Talk { handle, watcher, models: choice, context })
+    Ok(Talk { handle, watcher, models: choice, context, waits: None })
 }
 
 /// The tools that the test offers.
@@ -276,8 +283,15 @@ impl Talk {
         Ok(())
     }
 
-    async fn hold(&mut self, turn: &mut Turn<'_>, http: &Http, limits: Limits) -> Result<(), TurnError> {
+    async fn hold(&mut self, turn: &mut Turn<'_>, http: &Http, limits: Limits<'_>) -> Result<(), TurnError> {
         loop {
+            if let Some(failure) = limits.over() {
+                return Err(failure.into());
+            }
+            // What it tells is not stamped before it is taken in, and it may tell without end.
+            if limits.deadline <= tokio::time::Instant::now() {
+                return Err(TurnError::Deadline);
+            }
             let silent = tokio::time::Instant::now() + limits.idle;
             let next = tokio::time::timeout_at(limits.deadline.min(silent), self.watcher.next()).await;
             let signal = match next {
@@ -288,7 +302,8 @@ impl Talk {
             };
             let next = match signal {
                 Signal::Delta { at, delta, .. } => {
-                    if matches!(delta, Delta::Text { .. }) {
+                    if let Delta::Text { text, .. } = &delta {
+                        limits.receive(text.len());
                         let now = turn.recorder.now();
                         turn.begun.entry(at.turn).or_insert(now);
                     }
@@ -306,6 +321,11 @@ impl Talk {
                 Next::GoOn => continue,
                 Next::Done => return Ok(()),
                 Next::Answer(answer) => answer,
+                Next::CarryOut(call) if !turn.script.has_tool(&call.tool_name) => {
+                    not_offered(&call.tool_name, turn.script)?;
+                    self.waits = Some(turn.own.clone());
+                    return Ok(());
+                }
                 Next::CarryOut(call) => turn.carry_out(&call, http, limits).await?,
             };
             self.handle.send(answer).await.map_err(lost)?;
@@ -402,7 +422,7 @@ impl Turn<'_> {
         &mut self,
         call: &ToolInvocation,
         http: &Http,
-        limits: Limits,
+        limits: Limits<'_>,
     ) -> Result<Told, TurnError> {
         let arguments = call.input.clone().unwrap_or(Value::Null);
         let asked = ClientCall { id: &call.tool_call_id, name: &call.tool_name, arguments: &arguments };

@@ -61,7 +61,7 @@ impl Http {
     ///
     /// # Errors
     /// When the agent cannot be reached, does not answer before the limits, or answers with an error.
-    pub async fn send(&self, outgoing: Outgoing<'_>, limits: Limits) -> Result<Response, TurnError> {
+    pub async fn send(&self, outgoing: Outgoing<'_>, limits: Limits<'_>) -> Result<Response, TurnError> {
         let (url, address_key) = (outgoing.url, outgoing.address_key);
         let response = self.exchange(outgoing, limits).await?;
         if response.status().is_success() {
@@ -74,7 +74,7 @@ impl Http {
     ///
     /// # Errors
     /// When nobody can be reached, or answers before the limits.
-    pub async fn exchange(&self, outgoing: Outgoing<'_>, limits: Limits) -> Result<Response, TurnError> {
+    pub async fn exchange(&self, outgoing: Outgoing<'_>, limits: Limits<'_>) -> Result<Response, TurnError> {
         let Outgoing { method, url, headers, body, address_key: _ } = outgoing;
         let request = self.client(url)?.request(method, url.clone()).headers(headers);
         let request = match body {
@@ -184,7 +184,7 @@ pub struct Outgoing<'a> {
 pub async fn rest_of_body(
     response: &mut Response,
     longest: usize,
-    limits: Limits,
+    limits: Limits<'_>,
 ) -> Result<Vec<u8>, ReadError> {
     let mut body = Vec::new();
     while body.len() <= longest
@@ -199,8 +199,13 @@ pub async fn rest_of_body(
 ///
 /// # Errors
 /// When the connection breaks or the limits pass.
-pub async fn next_bytes(response: &mut Response, limits: Limits) -> Result<Option<Bytes>, ReadError> {
-    response.body.next(limits).await
+pub async fn next_bytes(response: &mut Response, limits: Limits<'_>) -> Result<Option<Bytes>, ReadError> {
+    if let Some(failure) = limits.over() {
+        return Err(ReadError::Limit(failure));
+    }
+    let bytes = response.body.next(limits).await?;
+    limits.receive(bytes.as_ref().map_or(0, Bytes::len));
+    Ok(bytes)
 }
 
 /// The failure of an agent that sends nothing for too long.
@@ -262,13 +267,18 @@ fn unreachable(url: &Url, error: &reqwest::Error) -> Failure {
     Failure::new(FailureKind::ProtocolError, message)
 }
 
-async fn refused(url: &Url, address_key: &str, mut response: Response, limits: Limits) -> Failure {
+async fn refused(
+    url: &Url,
+    address_key: &str,
+    mut response: Response,
+    limits: Limits<'_>,
+) -> Failure {
     let status = response.status();
     let location =
         response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);
     let mut body = Vec::new();
     // The head says what matters; a body that does not come is not waited for.
-    let limits = Limits { deadline: limits.deadline.min(Instant::now() + ERROR_WAIT), idle: limits.idle };
+    let limits = Limits { deadline: limits.deadline.min(Instant::now() + ERROR_WAIT), ..limits };
     while body.len() < ERROR_BODY
         && let Ok(Some(bytes)) = next_bytes(&mut response, limits).await
     {

@@ -11,6 +11,8 @@ pub mod embedded;
 pub mod http;
 pub mod http_agent;
 pub mod in_code;
+pub(crate) mod json_text;
+mod lines;
 pub mod openai;
 pub mod replay;
 pub mod sse;
@@ -26,7 +28,7 @@ use hotseat_trace::{ErrorInfo, Failure, FailureKind};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::session::{AskedInterrupt, Message, Part, Recorder, TurnScript};
+use crate::session::{AskedInterrupt, Message, Part, Recorder, TrafficMeter, TurnScript};
 
 /// A future of an adapter.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -65,6 +67,14 @@ pub trait AgentSession: Send {
         recorder: &'a mut Recorder,
     ) -> Pending<'a, Result<(), TurnError>>;
 
+    /// The last turn is over. What the agent still says without being asked is waited for, for a short time.
+    ///
+    /// # Errors
+    /// When it says something.
+    fn settle(&mut self) -> Pending<'_, Result<(), Failure>> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Ends the conversation in order. What is only dropped ends at once.
     fn close(&mut self) -> Pending<'_, ()> {
         Box::pin(async {})
@@ -90,8 +100,8 @@ pub struct Input<'a> {
     pub options: Option<&'a Value>,
     /// What the client answers when the agent asks it for something.
     pub script: &'a mut TurnScript,
-    /// How long the agent may take.
-    pub limits: Limits,
+    /// How long the agent may take, and how much it may send.
+    pub limits: Limits<'a>,
 }
 
 /// What a protocol can carry beside the words of the user.
@@ -119,19 +129,54 @@ const MOST_REQUESTS: usize = 25;
 /// How long is waited for more after an agent has said that it is done, should it keep the connection open.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long an agent may take.
+/// How long an agent may take, and how much it may send.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct Limits<'a> {
     /// When the turn is given up.
     pub deadline: Instant,
     /// How long nothing at all may be received.
     pub idle: Duration,
+    /// Counts what is received; none for what is no agent.
+    traffic: Option<&'a TrafficMeter>,
 }
 
-impl Limits {
+impl<'a> Limits<'a> {
+    /// Limits on time alone.
+    pub fn within(deadline: Instant, idle: Duration) -> Self {
+        Limits { deadline, idle, traffic: None }
+    }
+
+    /// The same limits, and those of a meter.
+    #[must_use]
+    pub fn counting(self, traffic: &'a TrafficMeter) -> Self {
+        Limits { traffic: Some(traffic), ..self }
+    }
+
+    /// The same limits on time for somebody who is not the agent.
+    fn uncounted(self) -> Self {
+        Limits { traffic: None, ..self }
+    }
+
     /// The limits for what an agent that is done may still send.
-    fn in_grace(self) -> Limits {
-        Limits { deadline: self.deadline.min(Instant::now() + GRACE), idle: GRACE }
+    fn in_grace(self) -> Self {
+        Limits { deadline: self.deadline.min(Instant::now() + GRACE), idle: GRACE, ..self }
+    }
+
+    /// Counts bytes that were received.
+    fn receive(self, bytes: usize) {
+        if let Some(traffic) = self.traffic {
+            traffic.receive(bytes);
+        }
+    }
+
+    /// Why nothing more is taken in of what was received. It is asked before every event: many may have come at once.
+    fn over_within(self) -> Option<Failure> {
+        self.traffic?.recorded_too_much()
+    }
+
+    /// Why nothing more is read; whether the time is over is said by the times of arrivals. It is asked before every read.
+    fn over(self) -> Option<Failure> {
+        self.traffic?.passed()
     }
 }
 
@@ -153,6 +198,24 @@ fn unanswered_interrupt(asked: &AskedInterrupt<'_>, value: &Value) -> Failure {
     }
     Failure::new(FailureKind::TestError, words)
         .with_detail(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// What an agent has begun to send after it said that it is done, and has not sent whole in the time for that.
+fn unread(unfinished: &str) -> String {
+    let shown = excerpt(unfinished, 200);
+    format!("{} ms after its end the answer was in the middle of an event: {shown}", GRACE.as_millis())
+}
+
+/// What becomes of a call whose result the agent waits for and whose tool the test does not offer. A tool that asks the
+/// user leaves the agent awaiting what the user says next; a result of any other tool is missing.
+fn not_offered(tool: &str, script: &TurnScript) -> Result<(), Failure> {
+    if script.asks_user(tool) {
+        return Ok(());
+    }
+    let message = format!(
+        "the agent called tool {tool} and waits for its result; the test does not offer such a tool (`tools`)"
+    );
+    Err(Failure::new(FailureKind::TestError, message))
 }
 
 /// The failure of a turn whose test has no answer to a call of a tool that its client offers.

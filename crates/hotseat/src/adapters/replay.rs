@@ -189,7 +189,7 @@ impl Session {
 const RECORD_AGAIN: &str = "record again with `hotseat test --record`";
 
 /// How long the turn may still take.
-fn left(limits: Limits) -> Duration {
+fn left(limits: Limits<'_>) -> Duration {
     limits.deadline.saturating_duration_since(Instant::now())
 }
 

@@ -3,7 +3,12 @@
 //! What matters here and is easily got wrong: a byte order mark is dropped once, lines end with LF, CR
 //! or CRLF (also when a read ends between the two), an event ends with an empty line, several `data`
 //! lines are joined by LF, one space after the colon is dropped, comments and unknown fields are passed
-//! over, and what is unfinished when the stream ends is **not** an event.
+//! over.
+//!
+//! One rule differs. The standard throws away an event whose empty line is missing when the stream ends, for a browser
+//! connects again and gets it once more. An agent is never asked twice, and some servers end their stream with the last
+//! event and no empty line. So [`Decoder::finish`] hands out that event where it is certainly whole: its data is a
+//! complete JSON text or `[DONE]`, and the stream ended in order. Anything else is not an event.
 
 use std::borrow::Cow;
 
@@ -61,6 +66,22 @@ impl Decoder {
             bytes = &bytes[end + 1..];
         }
         Ok(())
+    }
+
+    /// The stream has ended in order: hands out the last event if only its empty line is missing.
+    pub fn finish(&mut self, mut on_event: impl FnMut(Cow<'_, str>)) {
+        if !self.line.is_empty() {
+            let line = std::mem::take(&mut self.line);
+            self.end_line(&line, &mut on_event);
+        }
+        let data = String::from_utf8_lossy(&self.data);
+        let is_whole = data.trim() == "[DONE]"
+            || serde_json::from_str::<serde::de::IgnoredAny>(&super::json_text::readable(&data)).is_ok();
+        if self.has_data && is_whole {
+            on_event(data);
+            self.has_data = false;
+            self.data.clear();
+        }
     }
 
     /// What has come of an event that is not complete, if anything: shown when a stream ends there.
@@ -140,6 +161,29 @@ mod tests {
         ];
         for (bytes, expected) in table {
             assert_eq!(events(&[bytes]), *expected, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn the_last_event_may_lack_its_empty_line_where_it_is_whole() {
+        for (bytes, last) in [
+            (&b"data: {\"a\": 1}"[..], Some("{\"a\": 1}")),
+            (b"data: {\"a\": 1}\n", Some("{\"a\": 1}")),
+            (b"data: {\"a\": 1}\r", Some("{\"a\": 1}")),
+            (b"data: {\"a\":\ndata: 1}", Some("{\"a\":\n1}")),
+            (b"id: 1\ndata: [DONE]", Some("[DONE]")),
+            (b"data: {\"a\": 1", None),
+            (b"data: {\"a\": 1}\ndata: {", None),
+            (b"data: {\"a\": 1}\n\n", None),
+            (b"dat", None),
+            (b"data: ", None),
+            (b"", None),
+        ] {
+            let (mut decoder, mut found) = (Decoder::default(), Vec::new());
+            decoder.feed(bytes, |_| {}).unwrap();
+            decoder.finish(|data| found.push(data.into_owned()));
+            assert_eq!(found.first().map(String::as_str), last, "{}", bytes.escape_ascii());
+            assert!(last.is_none() || decoder.unfinished().is_none(), "{}", bytes.escape_ascii());
         }
     }
 

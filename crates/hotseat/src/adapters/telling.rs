@@ -1,6 +1,7 @@
 //! What an agent says and does in a turn, recorded in the same way by every adapter whose protocol has no events of
 //! its own for it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotseat_trace::{
@@ -11,7 +12,8 @@ use hotseat_trace::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub(super) use crate::session::output_of_text;
+use super::json_text::{joined, readable};
+
 use crate::session::{Message, MessageCall, Part, Recorder, Role, ToolReply};
 
 /// Records what an agent says and does in one turn.
@@ -20,13 +22,15 @@ pub(super) struct Telling<'a> {
     recorder: &'a mut Recorder,
     /// What it has said and done so far, as messages of a conversation.
     told: Vec<Message>,
+    /// Where in these each call stands: message, and place among its calls.
+    places: HashMap<Arc<str>, (usize, usize)>,
+    /// How often each id was given to a call that had to get another one.
+    numbers: HashMap<String, usize>,
 }
 
-/// The arguments of a call as they were received.
+/// The arguments of a call as they were received. None at all are an empty object.
 #[derive(Clone)]
 pub(super) enum Arguments {
-    /// None were given.
-    None,
     Json(Value),
     /// What should have been JSON and is not.
     Broken(String),
@@ -34,7 +38,7 @@ pub(super) enum Arguments {
 
 impl<'a> Telling<'a> {
     pub(super) fn new(turn_id: Arc<str>, recorder: &'a mut Recorder) -> Self {
-        Telling { turn_id, recorder, told: Vec::new() }
+        Telling { turn_id, recorder, told: Vec::new(), places: HashMap::new(), numbers: HashMap::new() }
     }
 
     pub(super) fn now(&self) -> Offset {
@@ -84,6 +88,7 @@ impl<'a> Telling<'a> {
     /// Records a message that began at `started`, and whether it called tools too, where that is known. An empty one is
     /// none.
     pub(super) fn message(&mut self, content: String, started: Option<Offset>, has_tool_use: Option<bool>) {
+        let content = joined(content);
         if content.is_empty() {
             return;
         }
@@ -104,18 +109,21 @@ impl<'a> Telling<'a> {
             return;
         }
         let message_id = uuid::Uuid::new_v4().to_string().into();
-        let turn_id = self.turn_id.clone();
+        let (turn_id, content) = (self.turn_id.clone(), joined(content));
         self.recorder.emit(ReasoningMessage { turn_id, message_id, content, subagent: None });
     }
 
     /// Records that a call began, and returns its id in the trace: the agent's, unless an earlier call has it.
     pub(super) fn call(&mut self, id: &str, name: &str, started: Option<Offset>) -> Arc<str> {
         let known = |id: &str| self.recorder.conversation().call(id).is_some();
-        let mut tool_call_id = if id.is_empty() { "call".to_string() } else { id.to_string() };
-        let mut number = 1;
-        while known(&tool_call_id) {
-            number += 1;
-            tool_call_id = format!("{}#{number}", if id.is_empty() { "call" } else { id });
+        let id = if id.is_empty() { "call" } else { id };
+        let mut tool_call_id = id.to_string();
+        if known(id) {
+            let number = self.numbers.entry(id.to_string()).or_insert(1);
+            while known(&tool_call_id) {
+                *number += 1;
+                tool_call_id = format!("{id}#{number}");
+            }
         }
         let called =
             MessageCall { id: tool_call_id.clone(), name: name.to_string(), arguments: "{}".to_string() };
@@ -128,6 +136,10 @@ impl<'a> Telling<'a> {
             }
         }
         let tool_call_id: Arc<str> = tool_call_id.into();
+        if let Some(message) = self.told.last() {
+            let place = (self.told.len() - 1, message.tool_calls.len() - 1);
+            self.places.insert(tool_call_id.clone(), place);
+        }
         self.recorder.emit(ToolInvoked {
             turn_id: self.turn_id.clone(),
             tool_call_id: tool_call_id.clone(),
@@ -145,12 +157,10 @@ impl<'a> Telling<'a> {
     }
 
     pub(super) fn arguments(&mut self, tool_call_id: &Arc<str>, arguments: Arguments) {
-        let mut calls = self.told.iter_mut().flat_map(|message| &mut message.tool_calls);
-        if let Some(call) = calls.find(|call| *call.id == **tool_call_id) {
-            call.arguments = arguments.text();
+        if let Some(&(message, place)) = self.places.get(tool_call_id) {
+            self.told[message].tool_calls[place].arguments = arguments.text();
         }
         let (input, text) = match arguments {
-            Arguments::None => return,
             Arguments::Json(input) => (Some(input), None),
             Arguments::Broken(text) => {
                 self.note(format!("the arguments of tool call {tool_call_id} are not JSON"));
@@ -216,12 +226,17 @@ fn message(role: Role, said: &str) -> Message {
 }
 
 impl Arguments {
-    /// Arguments that were received as text. No text at all is none.
+    fn none() -> Self {
+        Arguments::Json(Value::Object(serde_json::Map::new()))
+    }
+
+    /// Arguments that were received as text. No text at all means no arguments, which is an empty object.
     pub(super) fn of_text(text: String) -> Self {
+        let text = joined(text);
         if text.trim().is_empty() {
-            return Arguments::None;
+            return Arguments::none();
         }
-        match hotseat_document::json::read_value(&text) {
+        match hotseat_document::json::read_value(&readable(&text)) {
             Ok(value) => Arguments::Json(value),
             Err(_) => Arguments::Broken(text),
         }
@@ -230,7 +245,7 @@ impl Arguments {
     /// Arguments that were received as JSON, or as JSON in a text.
     pub(super) fn of_json(value: Value) -> Self {
         match value {
-            Value::Null => Arguments::None,
+            Value::Null => Arguments::none(),
             Value::String(text) => Arguments::of_text(text),
             value => Arguments::Json(value),
         }
@@ -239,7 +254,6 @@ impl Arguments {
     /// The arguments as messages of a conversation have them.
     fn text(&self) -> String {
         match self {
-            Arguments::None => "{}".to_string(),
             Arguments::Json(value) => value.to_string(),
             Arguments::Broken(text) => text.clone(),
         }
@@ -248,7 +262,6 @@ impl Arguments {
     /// The arguments as checks and scripted answers see them.
     pub(super) fn value(&self) -> Value {
         match self {
-            Arguments::None => Value::Null,
             Arguments::Json(value) => value.clone(),
             Arguments::Broken(text) => Value::String(text.clone()),
         }

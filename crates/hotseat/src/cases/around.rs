@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::topics::TopicsDecided;
 use super::{Case, Topics, Trigger};
 use crate::checks::{Check, CheckKind, Scripted};
 
@@ -92,7 +93,7 @@ fn topics_in_full(topics: &Topics) -> String {
         "{:?} {} {} {}",
         topics.graph,
         topics.following.asks_judge,
-        topics.following.always_decided,
+        topics.following.decided == TopicsDecided::Always,
         all.concat()
     )
 }

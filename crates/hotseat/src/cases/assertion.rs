@@ -5,16 +5,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::assertion_shape::{EXPECTED_CALL, TOOL_CALLED_VALUE, TOOL_RESULT_VALUE};
-use super::block::{budget, count, pattern};
+use super::block::{budget, count, patterns};
+use super::condition::conditions;
 use super::criteria;
 use super::judging::judging;
 use super::limits::timeout;
 use super::variables::mistake;
 use crate::checks::{
-    ArgumentMatch, Check, CheckKind, Claims, Contains, Equals, Expected, ExpectedCall, Given, Goal, Grounded,
-    HistoryOrder, InTopic, Intent, JsonPath, JsonSchema, Judged, Judging, ListIs, Matter, NumberIs, Open,
-    Path, ReachedTopic, Reference, Regex, Schema, Scripted, SequenceMatch, ToolCalled, ToolResult,
-    ToolSequence, TopicHistory, Type, ValueOf, ValueType,
+    ArgumentMatch, Check, CheckKind, Claims, Contains, Equals, Expected, ExpectedCall, Fitting, Given, Goal,
+    Grounded, HistoryOrder, InTopic, Intent, JsonPath, JsonSchema, Judged, Judging, ListIs, Matter, NumberIs,
+    Open, Path, Pattern, ReachedTopic, Reference, Regex, Schema, Scripted, SequenceMatch, ToolCalled,
+    ToolResult, ToolSequence, TopicHistory, TurnsRead, Type, ValueOf, ValueType,
 };
 use hotseat_document::{Diagnostics, Map, Place, View};
 
@@ -84,12 +85,15 @@ fn kind(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)>
                 let message = "an empty text is contained in every answer";
                 mistakes.push(mistake(map.place_of("value"), message));
             }
-            (CheckKind::Contains(Contains { text, there: word == "contains" }), place("value"))
+            let there = word == "contains";
+            (CheckKind::Contains(Contains { text, there, turns: turns_read(map) }), place("value"))
         }
         "equals" => (CheckKind::Equals(Equals { value: map.json("value")? }), place("value")),
         "regex" => {
-            let pattern = pattern(map.get("pattern")?, mistakes)?;
-            (CheckKind::Regex(Regex { pattern }), place("pattern"))
+            let patterns =
+                patterns(map, "pattern", mistakes).into_iter().map(|(pattern, _)| pattern).collect();
+            let fitting = if map.text("match") == Some("any") { Fitting::Any } else { Fitting::All };
+            (CheckKind::Regex(regex(patterns, fitting, map, mistakes)), place("pattern"))
         }
         "json_path" => {
             let check = JsonPath { path: path(map.get("path")?, mistakes)?, value: map.json("value") };
@@ -180,6 +184,31 @@ fn kind(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, Place)>
     Some(kind)
 }
 
+/// Of several turns, those whose words are read.
+fn turns_read(map: &Map<'_>) -> Option<TurnsRead> {
+    map.text("turns").and_then(TurnsRead::named)
+}
+
+/// `regex`: of several patterns that all have to fit, `negate` does not say which may not.
+fn regex(patterns: Vec<Pattern>, fitting: Fitting, map: &Map<'_>, mistakes: &mut Diagnostics) -> Regex {
+    if patterns.len() > 1 && fitting == Fitting::All && map.bool("negate") == Some(true) {
+        let message =
+            "`negate` with several patterns says neither that none of them fits nor that not all do";
+        let wrong = mistake(map.key_place("negate"), message);
+        mistakes.push(
+            wrong.help(
+                "`match: any` with `negate` says that none fits; or write an assertion for each pattern",
+            ),
+        );
+    }
+    if patterns.len() == 1 && map.get("pattern").is_some_and(|view| view.text().is_some()) && map.has("match")
+    {
+        let message = "`match` says how many of several patterns have to fit, and there is one";
+        mistakes.push(mistake(map.key_place("match"), message));
+    }
+    Regex { patterns, fitting, turns: turns_read(map) }
+}
+
 /// Text as it is, everything else as compact JSON.
 fn as_text(value: &Value) -> String {
     match value {
@@ -243,6 +272,7 @@ fn tool_called(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, 
     let check = ToolCalled {
         names: names.into_iter().map(str::to_string).collect(),
         arguments: arguments.map(|arguments| (arguments, how)),
+        conditions: map.get("where").map(|view| conditions(view, mistakes)).unwrap_or_default(),
         count: count(map.map("count"), mistakes),
     };
     let place = map.place_of("name").or_else(|| map.place_of("value")).unwrap_or_else(|| map.place());

@@ -1,7 +1,8 @@
 //! What a typed assertion may be, as data: one shape for each type.
 
+use super::condition::CONDITIONS;
 use super::shape::{ASSERT, COUNT, CRITERION_OF_ITS_OWN, JUDGE_KIND, MILLISECONDS, TIMES, TOKENS};
-use crate::checks::{Type, ValueOf};
+use crate::checks::{TurnsRead, Type, ValueOf};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 
 /// A typed assertion, or a block: a mapping without `type` is a block.
@@ -61,6 +62,12 @@ macro_rules! assertion {
 const OPTIONS: Field =
     Field::optional("options", Kind::JsonMap, "What the other side is told: `metadata`, `connector`.");
 
+const TURNS_READ: Field = Field::optional(
+    "turns",
+    Kind::Choice(TurnsRead::NAMES),
+    "Of several turns, those that are read. Default: all turns of a visit where a topic asserts it, else the last turn.",
+);
+
 assertion!(
     MAX_TOKENS,
     "MaxTokens",
@@ -89,16 +96,16 @@ assertion!(
     CONTAINS,
     "Contains",
     "contains",
-    "What the agent says contains a text. Case matters. Of several turns the last one is looked at.",
-    [Field::required("value", Kind::Json, "The text; anything else as compact JSON.")]
+    "What the agent says contains a text. Case matters.",
+    [Field::required("value", Kind::Json, "The text; anything else as compact JSON."), TURNS_READ]
 );
 
 assertion!(
     NOT_CONTAINS,
     "NotContains",
     "not_contains",
-    "What the agent says does not contain a text. Of several turns the last one is looked at.",
-    [Field::required("value", Kind::Json, "The text; anything else as compact JSON.")]
+    "What the agent says does not contain a text. Case matters.",
+    [Field::required("value", Kind::Json, "The text; anything else as compact JSON."), TURNS_READ]
 );
 
 assertion!(
@@ -117,8 +124,22 @@ assertion!(
     REGEX,
     "Regex",
     "regex",
-    "What the agent says fits a regular expression, searched anywhere. Of several turns the last one is looked at.",
-    [Field::required("pattern", Kind::Pattern, "The regular expression.").aliases(&["value"])]
+    "What the agent says fits a regular expression, searched anywhere.",
+    [
+        Field::required(
+            "pattern",
+            Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]),
+            "The regular expression, or several.",
+        )
+        .aliases(&["value"]),
+        Field::optional(
+            "match",
+            Kind::Choice(&["all", "any"]),
+            "How many of several patterns have to fit. With `any` and `negate` none of them may.",
+        )
+        .default("all"),
+        TURNS_READ,
+    ]
 );
 
 assertion!(
@@ -191,6 +212,7 @@ assertion!(
             "How `arguments` are compared: `subset` allows more than is written, on every level.",
         )
         .default("subset"),
+        Field::optional("where", CONDITIONS, "Conditions on arguments, by their names."),
         Field::optional(
             "count",
             Kind::Shape(&COUNT),

@@ -608,6 +608,7 @@ fn read(
         document: document.clone(),
     };
     case.fill_in(mistakes);
+    mistakes.extend(unfollowed(map, &case));
     case
 }
 
@@ -643,6 +644,16 @@ fn followed(document: &Document, map: &Map<'_>, mistakes: &mut Diagnostics) -> O
     };
     let topics = graph(view, &known, mistakes)?;
     Some(Arc::new(Topics { following: Following::read(map), ..topics }))
+}
+
+/// What is wrong with topics of the case that its graph does not have.
+fn unfollowed(map: &Map<'_>, case: &Case) -> Diagnostics {
+    let is_followed = |name: &str| case.topics.as_ref().is_some_and(|own| own.graph.place(name).is_some());
+    let own = topics(map.get("topics"), &[], &mut Diagnostics::new());
+    let unfollowed = own.iter().filter(|topic| !is_followed(&topic.name));
+    let mut mistakes = Diagnostics::new();
+    unfollowed.for_each(|topic| mistakes.extend(topic.unknown_criteria(&case.vocabulary)));
+    mistakes
 }
 
 /// The simulated user that goes on until there is nothing more to say.

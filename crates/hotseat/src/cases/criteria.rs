@@ -114,6 +114,19 @@ impl Vocabulary {
         Ok(())
     }
 
+    /// Looks whether the criterion is there that a check names.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn find(&self, check: &Check) -> Result<(), Diagnostic> {
+        match &check.kind {
+            CheckKind::Named(Named { name, .. }) if !self.criteria.contains_key(name) => {
+                Err(self.unknown(name, check.place.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn unknown(&self, name: &str, place: Place) -> Diagnostic {
         let known = self.criteria.keys().map(|known| &**known);
         let help = match (nearest(name, known), self.criteria.is_empty()) {

@@ -10,6 +10,7 @@ mod block;
 mod brief;
 mod case;
 mod checkpoints;
+mod condition;
 mod content;
 mod criteria;
 mod hook;
@@ -41,12 +42,14 @@ pub use judging::judging;
 pub use limits::millis;
 pub use partners::{Interactive, Simulator, Style};
 pub use reliability::{Declared, Reliability, reliability};
-pub use said::{assertions_in, brief_in, messages_in, topic_is_sound, topics_in, turn_in, user_is_sound};
+pub use said::{
+    assertions_in, brief_in, condition_in, messages_in, topic_is_sound, topics_in, turn_in, user_is_sound,
+};
 pub use scenarios::{Scenario, scenario_set, stable_id};
 pub use script::{client_tools, interrupt_answers};
 pub use shared::Shared;
 pub use suite::{Decoding, Suite, With, is_program, parse_as};
 pub use tested::{AgentName, AgentsByName, no_such_agent};
 pub use topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
-pub use topics::{Following, Topic, Topics, Trigger, graph, topics};
+pub use topics::{Following, Topic, Topics, TopicsDecided, Trigger, graph, topics};
 pub use variables::{Environment, Variables, interpolate, literal, references};

@@ -7,11 +7,13 @@ use serde_json::Value;
 use super::block::Block;
 use super::brief::Brief;
 use super::case::{Turn, turn};
+use super::condition::{CONDITION, condition};
 use super::content::messages;
+use super::criteria::Vocabulary;
 use super::shape::{MESSAGE, OWN_ASSERT_KIND, TURN};
 use super::topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
 use super::topics::{Following, Topic, Topics, graph, topics};
-use crate::checks::Check;
+use crate::checks::{Check, CheckKind, Condition};
 use crate::session::{Message, Part};
 use hotseat_document::{Diagnostics, Kind, Map, Place, Source, View, check, json};
 
@@ -50,6 +52,14 @@ pub fn turn_in(value: &Value, unwritten: &Turn, place: Place) -> Result<Turn, St
 /// What is wrong with it, in words.
 pub fn assertions_in(value: &Value) -> Result<Vec<Check>, String> {
     read_in(value, &OWN_ASSERT_KIND, |view, mistakes| Some(Block::read(Some(view), mistakes).checks()))
+}
+
+/// Reads a condition on an argument of a call, which comes as JSON.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn condition_in(value: &Value) -> Result<Condition, String> {
+    read_in(value, &Kind::Shape(&CONDITION), condition)
 }
 
 /// Reads messages that are not written in a file, but come as JSON.
@@ -106,14 +116,27 @@ pub fn topics_in(
     })
 }
 
-/// Looks whether something is a topic, as a graph may have it that a program declares.
+/// Looks whether something is a topic, as a graph may have it that a program declares, and whether the criteria are there
+/// that it names: among these names, or in a vocabulary.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn topic_is_sound(name: &str, said: &Value) -> Result<(), String> {
+pub fn topic_is_sound(
+    name: &str,
+    said: &Value,
+    criteria: &[&str],
+    vocabulary: &Vocabulary,
+) -> Result<(), String> {
     let named = serde_json::json!({ name: said });
     read_in(&named, &TOPICS, |view, mistakes| {
-        topics(Some(view), &[], mistakes);
+        for topic in topics(Some(view), &[], mistakes) {
+            let checks = topic.checks.iter().chain(&topic.turn_checks);
+            let others = checks.filter(|check| match &check.kind {
+                CheckKind::Named(named) => !criteria.contains(&&*named.name),
+                _ => false,
+            });
+            mistakes.extend(others.filter_map(|check| vocabulary.find(check).err()));
+        }
         Some(())
     })
 }

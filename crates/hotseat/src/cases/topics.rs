@@ -6,6 +6,7 @@ use hotseat_trace::{GraphError, TopicGraph, Wired};
 
 use super::block::{Block, pattern};
 use super::case::Case;
+use super::criteria::Vocabulary;
 use super::topic_shape::{GRAPH_TOPIC, TOPIC, TRIGGER, WIRING};
 use super::variables::mistake;
 use crate::checks::{
@@ -30,6 +31,21 @@ pub struct Topic {
     pub turn_checks: Vec<Check>,
     /// Where its name is written.
     pub place: Place,
+}
+
+impl Topic {
+    /// Whether it asserts or measures anything.
+    pub fn asserts(&self) -> bool {
+        !self.checks.is_empty() || !self.turn_checks.is_empty()
+    }
+
+    /// What is wrong with the names of criteria in a topic that no graph has: what a graph has is looked at with it.
+    pub fn unknown_criteria(&self, vocabulary: &Vocabulary) -> Diagnostics {
+        let checks = self.checks.iter().chain(&self.turn_checks);
+        let mut mistakes = Diagnostics::new();
+        mistakes.extend(checks.filter_map(|check| vocabulary.find(check).err()));
+        mistakes
+    }
 }
 
 /// What shows that a turn belongs to a topic.
@@ -67,22 +83,38 @@ impl Trigger {
 pub struct Following {
     /// Whether a judge is asked where no trigger decides; otherwise the conversation stays in its topic.
     pub asks_judge: bool,
-    /// Whether what is asserted of topics is decided in scripted conversations too.
-    pub always_decided: bool,
+    /// In which conversations that is decided which topics assert.
+    pub decided: TopicsDecided,
+}
+
+/// In which conversations that is decided which topics assert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TopicsDecided {
+    /// In those with a simulated user, and in all that a program holds. A case file is told where that decides nothing.
+    #[default]
+    Unsaid,
+    /// In those with a simulated user, and in others they assert nothing.
+    Simulated,
+    /// In all.
+    Always,
 }
 
 impl Following {
     pub(super) fn read(map: &Map<'_>) -> Following {
         Following {
             asks_judge: map.text("classify_topics") != Some("triggers"),
-            always_decided: map.text("decide_topics") == Some("always"),
+            decided: match map.text("decide_topics") {
+                Some("always") => TopicsDecided::Always,
+                Some(_) => TopicsDecided::Simulated,
+                None => TopicsDecided::Unsaid,
+            },
         }
     }
 }
 
 impl Default for Following {
     fn default() -> Self {
-        Following { asks_judge: true, always_decided: false }
+        Following { asks_judge: true, decided: TopicsDecided::Unsaid }
     }
 }
 
@@ -121,13 +153,13 @@ impl Topics {
 
     /// Whether what they assert is decided in a case, as far as that is known before it is held.
     fn is_decided(&self, case: &Case) -> bool {
-        self.following.always_decided || case.simulator.is_some() || case.body.is_some()
+        self.following.decided == TopicsDecided::Always || case.simulator.is_some() || case.body.is_some()
     }
 
-    /// Whether they assert something that is not decided in a case.
+    /// Whether they assert something that is not decided in a case, and nobody has said that it need not be.
     pub fn is_mute(&self, case: &Case) -> bool {
-        let asserts = |topic: &Arc<Topic>| !topic.checks.is_empty() || !topic.turn_checks.is_empty();
-        !self.is_decided(case) && self.topics.iter().any(asserts)
+        let unsaid = self.following.decided == TopicsDecided::Unsaid;
+        unsaid && !self.is_decided(case) && self.topics.iter().any(|topic| topic.asserts())
     }
 
     /// Whether something that they assert decides a case.

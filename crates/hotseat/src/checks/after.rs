@@ -23,11 +23,16 @@ impl After {
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let mut seen = false;
-        let (mut early, mut late) = (Vec::new(), 0);
+        let (mut early, mut late, mut unknown) = (Vec::new(), 0, Vec::new());
         for (turn, call) in scope.calls() {
             match (self.calls.fits(call), seen) {
                 (true, true) => late += 1,
                 (true, false) => early.push(calls::shown(turn, call)),
+                // Behind the other tool it makes no difference, unless a second call is what is asked for.
+                (false, false) if self.calls.is_unknown(call) => unknown.push(calls::shown(turn, call)),
+                (false, true) if self.calls.is_unknown(call) && *self.after == *self.calls.name => {
+                    unknown.push(calls::shown(turn, call));
+                }
                 (false, _) => {}
             }
             seen |= *call.name == *self.after;
@@ -35,7 +40,13 @@ impl After {
         if *self.after == *self.calls.name {
             // The first call can come after none; what is asked for is that there is another.
             let actual = if late > 0 { "called again".to_string() } else { listed(&early) };
-            return Decided::of(late > 0, actual);
+            return match late == 0 && !unknown.is_empty() {
+                true => Decided::unanswered(&unknown),
+                false => Decided::of(late > 0, actual),
+            };
+        }
+        if early.is_empty() && !unknown.is_empty() {
+            return Decided::unanswered(&unknown);
         }
         let actual = match (early.as_slice(), seen) {
             ([], _) => "in order".to_string(),

@@ -27,6 +27,13 @@ impl ArgumentsNever {
             Some(format!("{} in {}", path, calls::shown(turn, call)))
         });
         let bad: Vec<String> = bad.collect();
+        let unknown = scope.calls().filter(|(_, call)| {
+            self.calls.is_unknown(call) && self.arguments.any_fits(&call.arguments).is_some()
+        });
+        let unknown: Vec<String> = unknown.map(|(turn, call)| calls::shown(turn, call)).collect();
+        if bad.is_empty() && !unknown.is_empty() {
+            return Decided::unanswered(&unknown);
+        }
         let actual = if bad.is_empty() { "no such argument".to_string() } else { listed(&bad) };
         Decided::of(bad.is_empty(), actual)
     }

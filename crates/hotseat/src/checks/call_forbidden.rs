@@ -21,13 +21,11 @@ impl CallForbidden {
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let made = scope.calls().filter(|(_, call)| self.calls.fits(call));
         let made: Vec<String> = made.map(|(turn, call)| calls::shown(turn, call)).collect();
-        let unanswered =
-            scope.calls().filter(|(_, call)| *call.name == *self.calls.name && call.result.is_none()).count();
-        let actual = match (made.is_empty(), unanswered) {
-            (false, _) => listed(&made),
-            (true, 0) => "no such call".to_string(),
-            (true, n) => format!("no such call; {n} without a result"),
-        };
-        Decided::of(made.is_empty(), actual)
+        let unknown = self.calls.unknown_calls(scope);
+        match (made.is_empty(), unknown.is_empty()) {
+            (false, _) => Decided::of(false, listed(&made)),
+            (true, false) => Decided::unanswered(&unknown),
+            (true, true) => Decided::of(true, "no such call".to_string()),
+        }
     }
 }

@@ -30,6 +30,20 @@ impl CallFilter {
         *call.name == *self.name && self.arguments.all_fit(&call.arguments) && self.result_fits(call)
     }
 
+    /// Whether nobody can know if a call is meant: its result decides that, and none came.
+    pub fn is_unknown(&self, call: &ToolCall) -> bool {
+        !self.result.is_empty()
+            && call.result.is_none()
+            && *call.name == *self.name
+            && self.arguments.all_fit(&call.arguments)
+    }
+
+    /// The calls of which nobody can know whether they are meant.
+    pub fn unknown_calls(&self, scope: Scope<'_>) -> Vec<String> {
+        let unknown = scope.calls().filter(|(_, call)| self.is_unknown(call));
+        unknown.map(|(turn, call)| shown(turn, call)).collect()
+    }
+
     fn result_fits(&self, call: &ToolCall) -> bool {
         if self.result.is_empty() {
             return true;

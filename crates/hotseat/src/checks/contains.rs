@@ -5,6 +5,7 @@ use hotseat_trace::Scope;
 use super::Decided;
 use super::answer::shown;
 use super::calls::cut;
+use super::said::{TurnsRead, said};
 
 /// The agent says this text in the last turn, or does not. Case matters.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub struct Contains {
     pub text: String,
     /// Whether it must be there.
     pub there: bool,
+    /// Of several turns, those that are read.
+    pub turns: Option<TurnsRead>,
 }
 
 impl Contains {
@@ -23,7 +26,7 @@ impl Contains {
     }
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let said = scope.last_turn().text();
+        let said = said(self.turns, scope);
         Decided::of(said.contains(&self.text) == self.there, shown(&said))
     }
 }

@@ -54,6 +54,12 @@ impl ToolCount {
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let counted = scope.calls().filter(|(_, call)| self.calls.fits(call)).count() as u64;
         let passed = self.count.allows(counted);
+        let unknown = self.calls.unknown_calls(scope);
+        let possible = counted..=counted + unknown.len() as u64;
+        // Whether calls without a result are meant may make a difference.
+        if possible.clone().any(|number| self.count.allows(number) != passed) {
+            return Decided::unanswered(&unknown);
+        }
         let all = self.calls.shown_calls(scope);
         let narrowed = all.len() as u64 != counted;
         let actual = match (counted, all.is_empty()) {

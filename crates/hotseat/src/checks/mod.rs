@@ -12,12 +12,14 @@ mod budget;
 mod call_forbidden;
 mod calls;
 mod compared;
+mod condition;
 mod contains;
 mod count;
 mod duration;
 mod equality;
 mod equals;
 mod idle;
+mod javascript;
 mod json_answer;
 mod json_path;
 mod json_schema;
@@ -28,6 +30,7 @@ mod pattern;
 mod reference;
 mod regex;
 mod result_never;
+mod said;
 mod scripted;
 mod text;
 mod tool_called;
@@ -52,12 +55,14 @@ pub use budget::Budget;
 pub use call_forbidden::CallForbidden;
 pub use calls::{ArgumentPatterns, CallFilter};
 pub use compared::Compared;
+pub use condition::{Condition, Relation};
 pub use contains::Contains;
 pub use count::{Count, ToolCount};
 pub use duration::MaxDuration;
 pub use equality::equal;
 pub use equals::Equals;
 pub use idle::{Idle, MaxIdle};
+pub use javascript::from_javascript;
 pub use json_answer::{AnswerContent, JsonPlace, find_json, read_json};
 pub use json_path::{JsonPath, Path};
 pub use json_schema::{JsonSchema, Schema};
@@ -69,8 +74,9 @@ pub use named::Named;
 pub use native::Native;
 pub use pattern::{Pattern, escape};
 pub use reference::Reference;
-pub use regex::Regex;
+pub use regex::{Fitting, Regex};
 pub use result_never::ResultNever;
+pub use said::TurnsRead;
 pub use scripted::{Given, Scripted};
 pub use text::{Text, TextMatch};
 pub use tool_called::{ArgumentMatch, ToolCalled};
@@ -318,6 +324,20 @@ impl Check {
         CheckVerdict { passed, expected: self.describe(), actual }
     }
 
+    /// The same of a visit of a topic, all of whose turns are read unless it says otherwise.
+    #[must_use]
+    pub fn of_visit(&self) -> Check {
+        let mut check = self.clone();
+        match &mut check.kind {
+            CheckKind::Regex(Regex { turns, .. }) | CheckKind::Contains(Contains { turns, .. }) => {
+                turns.get_or_insert(TurnsRead::All);
+            }
+            CheckKind::AllOf(all) => all.checks.iter_mut().for_each(|inner| *inner = inner.of_visit()),
+            _ => {}
+        }
+        check
+    }
+
     /// The topics that it names.
     pub fn topics(&self) -> Option<&[String]> {
         match &self.kind {
@@ -338,6 +358,7 @@ impl Check {
     pub fn undecided(&self, scope: Scope<'_>) -> Option<String> {
         match &self.kind {
             CheckKind::Budget(budget) => budget.undecided(scope),
+            CheckKind::ToolCalled(called) => called.undecided(scope),
             CheckKind::AllOf(all) => all.undecided(scope),
             _ => None,
         }
@@ -382,6 +403,11 @@ impl Decided {
 
     fn nothing(actual: String) -> Self {
         Decided { outcome: Outcome::NothingToJudge, actual }
+    }
+
+    /// Calls whose result decides and never came: nothing can be said, neither for what is asserted nor against it.
+    fn unanswered(calls: &[String]) -> Self {
+        Decided::nothing(format!("not known, for the agent gave no result: {}", listed(calls)))
     }
 
     /// What a function has found, or why it has decided nothing.

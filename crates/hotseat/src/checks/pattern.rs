@@ -110,9 +110,22 @@ fn matcher(written: &str) -> Result<Matcher, String> {
         .build()
         .parse(&expression)
         .map_err(|error| explain(&error.to_string()))?;
+    if fits_nothing_written(&hir) {
+        return Err("nothing is written there, or in one of its alternatives, so it fits every text".to_string());
+    }
     match plain_text(&hir) {
         Some(text) => Ok(text),
         None => Ok(Matcher::Automaton(Arc::new(automaton(&hir)?))),
+    }
+}
+
+/// Whether an expression, or one of the alternatives that it is, is empty.
+fn fits_nothing_written(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Empty => true,
+        HirKind::Alternation(parts) => parts.iter().any(fits_nothing_written),
+        HirKind::Capture(group) => fits_nothing_written(&group.sub),
+        _ => false,
     }
 }
 
@@ -220,6 +233,17 @@ mod tests {
         {
             let error = Pattern::compile(written).unwrap_err();
             assert!(error.contains(words), "{written}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_empty_is_refused() {
+        for written in ["", "(?i)", "()", "(?:)", "a|", "|a", "a||b", "(a|)", "(?i)error|sorry|"] {
+            let error = Pattern::compile(written).expect_err(written);
+            assert!(error.contains("fits every text"), "{written}: {error}");
+        }
+        for written in ["^$", "a?", ".*", "(a|)b", "^|a"] {
+            assert!(Pattern::compile(written).is_ok(), "{written}");
         }
     }
 

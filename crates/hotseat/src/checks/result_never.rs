@@ -6,8 +6,8 @@ use super::calls::{self, CallFilter};
 use super::pattern::Pattern;
 use super::{Decided, listed};
 
-/// No result of the calls that are meant fits: one bad result of two is one too many. A call without a result
-/// has none that could fit.
+/// No result of the calls that are meant fits: one bad result of two is one too many. Of a call whose result never came
+/// nobody knows whether it fits.
 #[derive(Debug, Clone)]
 pub struct ResultNever {
     /// Which calls are looked at.
@@ -32,13 +32,18 @@ impl ResultNever {
             .filter(|(_, call)| fits(call))
             .map(|(turn, call)| calls::shown(turn, call))
             .collect();
-        let (answered, unanswered): (Vec<_>, Vec<_>) = meant.partition(|(_, call)| call.result.is_some());
-        let actual = match (bad.is_empty(), answered.len(), unanswered.len()) {
-            (false, ..) => listed(&bad),
-            (true, 0, 0) => "no such call".to_string(),
-            (true, 0, _) => "no result".to_string(),
-            (true, 1, _) => "the one result does not fit".to_string(),
-            (true, n, _) => format!("none of {n} results fits"),
+        let unanswered = scope.calls().filter(|(_, call)| {
+            self.calls.is_unknown(call) || (self.calls.fits(call) && call.result.is_none())
+        });
+        let unanswered: Vec<String> = unanswered.map(|(turn, call)| calls::shown(turn, call)).collect();
+        if bad.is_empty() && !unanswered.is_empty() {
+            return Decided::unanswered(&unanswered);
+        }
+        let actual = match (bad.is_empty(), meant.count()) {
+            (false, _) => listed(&bad),
+            (true, 0) => "no such call".to_string(),
+            (true, 1) => "the one result does not fit".to_string(),
+            (true, n) => format!("none of {n} results fits"),
         };
         Decided::of(bad.is_empty(), actual)
     }

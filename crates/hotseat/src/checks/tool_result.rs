@@ -100,6 +100,11 @@ impl ToolResult {
         }
         let fits = |value: &Value| self.result.as_ref().is_none_or(|(_, expected)| expected.fits(value));
         let holds = results.any(|result| !result.failed && fits(&result.value));
+        let unanswered = made.iter().filter(|(_, call)| call.result.is_none());
+        let unanswered: Vec<String> = unanswered.map(|(turn, call)| calls::shown(*turn, call)).collect();
+        if !holds && !unanswered.is_empty() {
+            return Decided::unanswered(&unanswered);
+        }
         Decided::of(holds, listed(&shown))
     }
 }

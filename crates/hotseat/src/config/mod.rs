@@ -6,6 +6,7 @@ mod discover;
 mod granted;
 mod helpers;
 mod hooks;
+mod limits;
 mod project;
 pub mod shape;
 mod start;

@@ -8,6 +8,7 @@ use super::agent::{Agent, Surroundings};
 use super::context::Calling;
 use super::granted::{self, Named};
 use super::hooks::Hooks;
+use super::limits::limits;
 use super::shape::PROJECT;
 use super::storing::{Storing, storing};
 use super::target::{BoundTarget, Target, find_recordings, is_secret};
@@ -18,7 +19,7 @@ use crate::cases::{
 use crate::checks::{Judging, Reference};
 use crate::recording::suite_name;
 use crate::scripts::{Grants, Library};
-use crate::session::{Prices, Redactor};
+use crate::session::{Prices, Redactor, TrafficLimits};
 use hotseat_document::{
     Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, address_password, check, yaml,
 };
@@ -49,6 +50,8 @@ pub struct Project {
     pub redraws: Option<usize>,
     /// How often a case that fails is tried again.
     pub retries: usize,
+    /// How much agents may send and do.
+    pub limits: TrafficLimits,
     /// Whether runs are kept.
     pub store: Storing,
     /// Variables that it names as secrets.
@@ -121,6 +124,7 @@ impl Project {
             reliability: None,
             redraws: None,
             retries: 0,
+            limits: TrafficLimits::default(),
             store: Storing::default(),
             secrets: Vec::new(),
             agents: Vec::new(),
@@ -249,6 +253,7 @@ impl Project {
             reliability,
             redraws: whole("redraws"),
             retries: whole("retries").unwrap_or(0),
+            limits: limits(&map),
             store,
             redactor: Redactor::new(
                 named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),

@@ -7,6 +7,8 @@ use crate::cases::topic_shape::{GRAPH_FIELD, SIMULATE_FIELD, TOPICS_FIELD};
 use hotseat_document::{Field, Kind, Shape, Tagged};
 use hotseat_runtime::files::CONNECTOR;
 
+/// A number of bytes, events or calls.
+const AMOUNT: Kind = Kind::Integer { min: 1, max: 1_000_000_000_000_000 };
 const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
 
 /// The project file.
@@ -96,6 +98,11 @@ pub static PROJECT: Shape = Shape {
             "redraws",
             Kind::Integer { min: 0, max: 10_000 },
             "Where a case is run several times: how many of its runs are made again because a helper or the machine has spoiled them. Default: one for each ten runs, and at least 3.",
+        ),
+        Field::optional(
+            "limits",
+            Kind::Shape(&LIMITS),
+            "How much agents may send and do. An agent that passes a limit has failed its case (`limit`); what it sent until then is kept.",
         ),
         Field::optional(
             "store",
@@ -209,6 +216,44 @@ pub static PROCESS: Shape = Shape {
     ],
 };
 
+/// How much agents may send and do.
+pub static LIMITS: Shape = Shape {
+    name: "Limits",
+    doc: "How much agents may send and do.",
+    fields: &[
+        Field::optional(
+            "turn",
+            Kind::Shape(&BOUNDS),
+            "In one turn. Default: 100000000 bytes, 500000 events, 200000 calls.",
+        ),
+        Field::optional(
+            "conversation",
+            Kind::Shape(&BOUNDS),
+            "In one conversation. Default: 400000000 bytes, 2000000 events, 500000 calls.",
+        ),
+        Field::optional(
+            "run",
+            Kind::Shape(&BOUNDS),
+            "In all conversations of a run together. Default: 1000000000000 bytes, 1000000000 events, 100000000 calls.",
+        ),
+    ],
+};
+
+/// The most that may come from agents.
+pub static BOUNDS: Shape = Shape {
+    name: "Bounds",
+    doc: "The most that may come from agents.",
+    fields: &[
+        Field::optional(
+            "bytes",
+            AMOUNT,
+            "Bytes that are received, or that Hotseat needs about to keep what was recorded of them.",
+        ),
+        Field::optional("events", AMOUNT, "Events that are recorded in the trace."),
+        Field::optional("calls", AMOUNT, "Tool calls."),
+    ],
+};
+
 /// How many runs are kept.
 pub static STORE: Shape = Shape {
     name: "Store",
@@ -289,6 +334,7 @@ pub static AG_UI_TARGET: Shape = Shape {
             "`strict`: an event that breaks a sequence rule of the protocol is an error. `lenient`: it is a note.",
         )
         .default("lenient"),
+        Field::optional("timing", Kind::Shape(&TIMING), "Which times of events count."),
         TIMEOUT,
         IDLE_TIMEOUT,
         DESCRIPTION,
@@ -298,6 +344,18 @@ pub static AG_UI_TARGET: Shape = Shape {
         TURN_ASSERTED,
         AWAITED,
     ],
+};
+
+/// Which times of events count.
+pub static TIMING: Shape = Shape {
+    name: "Timing",
+    doc: "Which times of events count.",
+    fields: &[Field::optional(
+        "source",
+        Kind::Choice(&["arrival", "events"]),
+        "`arrival`: when an event arrived. `events`: the `timestamp` of an event, in Unix milliseconds; if one lies outside the time between the request and its arrival, arrival counts from there on.",
+    )
+    .default("arrival")],
 };
 
 /// An agent behind OpenAI-compatible chat completions.

@@ -10,7 +10,7 @@ use hotseat_trace::{self as trace, Scope};
 use serde_json::Value;
 
 use super::line::{Asserted, Line, OptionsOfTurns, Order};
-use super::matcher::Matcher;
+use super::matcher::{Assertion, Matcher};
 use super::orders::options_so_far;
 use super::place::At;
 use super::said::{Attachment, Said};
@@ -217,7 +217,10 @@ pub struct Agent {
 
 impl Agent {
     /// What is looked at when something is asserted of the agent.
-    pub(super) const SUBJECT: Subject = Subject::LastTurn;
+    /// What is asserted of the last turn.
+    pub(super) fn asserted(&self, assertion: Assertion) -> Assertion {
+        Assertion { subject: Subject::LastTurn, line: Some(self.line.clone()), ..assertion }
+    }
 
     /// Its last turn; none as long as nothing was said.
     pub fn last_turn(&self) -> Option<Turn> {
@@ -292,7 +295,14 @@ pub(super) enum Source {
 
 impl Conversation {
     /// What is looked at when something is asserted of the conversation.
-    pub(super) const SUBJECT: Subject = Subject::Conversation;
+    /// What is asserted of all turns.
+    pub(super) fn asserted(&self, assertion: Assertion) -> Assertion {
+        let line = match &self.of {
+            Source::Line(line) => Some(line.clone()),
+            Source::Recorded(_) => None,
+        };
+        Assertion { subject: Subject::Conversation, line, ..assertion }
+    }
 
     /// The conversation up to the last of these turns.
     pub(super) fn up_to(scope: Scope<'_>) -> Conversation {
@@ -452,12 +462,9 @@ pub fn assert_that<S: ?Sized, M: Matcher<S>>(
     message: Option<String>,
 ) -> impl Future<Output = bool> {
     let at = At::here();
-    let line = Line::current();
-    let asserted = Asserted {
-        assertion: matcher.assertion(subject).of_value(written),
-        strength: if hard { Strength::Hard } else { Strength::Soft },
-        message,
-        at,
-    };
+    let assertion = matcher.assertion(subject).of_value(written);
+    let line = assertion.line.clone().unwrap_or_else(|| Line::current(at));
+    let asserted =
+        Asserted { assertion, strength: if hard { Strength::Hard } else { Strength::Soft }, message, at };
     async move { line.ask(|reply| Order::Check { asserted, reply }).await }
 }

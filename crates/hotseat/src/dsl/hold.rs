@@ -156,7 +156,7 @@ type Answering = (mpsc::UnboundedReceiver<super::agents::Asked>, Arc<super::agen
 /// checks came to is with the session.
 fn run(test: &Test, answering: Option<Answering>, time: watch::Receiver<Time>) -> Option<Failure> {
     panics::watch();
-    test.line.enter();
+    let _entered = test.line.enter();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Some(test_error(format!("no runtime for the example can be had: {error}"))),

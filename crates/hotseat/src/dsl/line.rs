@@ -91,6 +91,37 @@ thread_local! {
     static CURRENT: RefCell<Option<Line>> = const { RefCell::new(None) };
 }
 
+/// The lines of all examples that run.
+static RUNNING: Mutex<Vec<Line>> = Mutex::new(Vec::new());
+
+/// What was asserted when no example ran that could fail by it, in words.
+static LOST: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// An example that a thread runs, until this is dropped.
+pub(super) struct Entered(Arc<Mutex<Seen>>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.with(|current| *current.borrow_mut() = None);
+        locked(&RUNNING).retain(|line| !Arc::ptr_eq(&line.seen, &self.0));
+    }
+}
+
+/// What was asserted when no example ran that could fail by it, in words; they are given once.
+pub(super) fn lost() -> Vec<String> {
+    std::mem::take(&mut locked(&LOST))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Line({})", self.example.name)
+    }
+}
+
 impl Line {
     pub(super) fn new(
         orders: mpsc::UnboundedSender<Order>,
@@ -100,22 +131,44 @@ impl Line {
         Line { orders, seen, example }
     }
 
-    /// From now on this thread runs the example of this line.
-    pub(super) fn enter(&self) {
+    /// This thread runs the example of this line until what is returned is dropped.
+    pub(super) fn enter(&self) -> Entered {
         CURRENT.with(|current| *current.borrow_mut() = Some(self.clone()));
+        locked(&RUNNING).push(self.clone());
+        Entered(self.seen.clone())
     }
 
-    /// The line of the example that this thread runs.
-    #[track_caller]
-    pub(super) fn current() -> Line {
-        let current = CURRENT.with(|current| current.borrow().clone());
-        current.expect(
-            "`expect!` and `evaluate!` belong into an example: on another thread nobody records what they find",
-        )
+    /// The line of the example that asserts something here. On a thread of the test's own, that is the only example that
+    /// runs. Where several do, nobody can tell which is meant, and none of them passes.
+    pub(super) fn current(at: At) -> Line {
+        if let Some(line) = CURRENT.with(|current| current.borrow().clone()) {
+            return line;
+        }
+        let running = locked(&RUNNING).clone();
+        match running.as_slice() {
+            [line] => line.clone(),
+            [] => {
+                let words = format!("something was asserted on a thread when no example ran any more ({at})");
+                locked(&LOST).push(words.clone());
+                panic!("{words}");
+            }
+            several => {
+                let words = "a value was asserted on another thread while several examples ran, and nobody can tell which one is meant; assert of `agent` or `conversation`, or in the example itself";
+                for line in several {
+                    line.tell(Order::Wrong { words: words.to_string(), at });
+                }
+                panic!("{words} ({at})");
+            }
+        }
+    }
+
+    fn is_current(&self) -> bool {
+        let is_own = |own: &Line| Arc::ptr_eq(&own.seen, &self.seen);
+        CURRENT.with(|current| current.borrow().as_ref().is_some_and(is_own))
     }
 
     pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.seen)
     }
 
     /// Asks for something that nobody waits for.
@@ -127,10 +180,22 @@ impl Line {
     /// Asks the session for something, and ends the example where the case ends by it or has ended before.
     pub(super) async fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> T {
         let (reply, answer) = oneshot::channel();
-        self.tell(order(reply));
+        let order = order(reply);
+        let at = order.is_waited_for();
+        self.tell(order);
         match answer.await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(Over)) | Err(_) => end(),
+            Ok(Err(Over)) => end(),
+            Err(_) => {
+                // On a thread of the test's own that may outlast it, nobody else would notice.
+                if let Some(at) = at.filter(|_| !self.is_current()) {
+                    let name = &self.example.name;
+                    let words =
+                        format!("`{name}` had ended before something was asserted on a thread ({at})");
+                    locked(&LOST).push(words);
+                }
+                end()
+            }
         }
     }
 

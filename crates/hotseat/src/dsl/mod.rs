@@ -65,8 +65,8 @@ pub use settings::Judge;
 pub use simulator::{Brief, Simulated};
 pub use test::Test;
 pub use topics::{
-    Graph, Topic, Trigger, Wiring, after_turns_in, on_condition, on_response_match, on_tool_call,
-    on_user_match,
+    ClassifyTopics, DecideTopics, Graph, Topic, Trigger, Wiring, after_turns_in, on_condition,
+    on_response_match, on_tool_call, on_user_match,
 };
 pub use tree::{Group, It};
 pub use views::{Evaluation, Message, Response, Role, ToolCall, TopicVisit, Turn};
@@ -79,7 +79,7 @@ pub use crate::graph;
 /// Everything that a test file needs: `use hotseat::dsl::prelude::*;`.
 pub mod prelude {
     pub use super::{
-        Agent, AgentContext, Answer, Assertion, Attachment, Brief, Conversation, Evaluation, Fixture, Graph,
+        Agent, AgentContext, Answer, Assertion, Attachment, Brief, ClassifyTopics, Conversation, DecideTopics, Evaluation, Fixture, Graph,
         Group, It, Judge, Matcher, Message, Responder, Response, Role, Scenario, Simulated, Test, ToolCall,
         Topic, Turn, User, achieve_goal, achieve_stated_goal, after_turns_in, call_tool, claim, contains,
         contains_any, ends_with, eq, evaluate, expect, factory, ge, graph, grounded_in, gt, have_tool_call,

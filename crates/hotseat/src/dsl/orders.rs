@@ -14,7 +14,7 @@ use super::simulator::{Brief, Simulated, took};
 use super::topics::{Graph, by_code};
 use super::tree::Example;
 use super::views::Evaluation;
-use crate::cases::{Topics, assertions_in, turn_in};
+use crate::cases::{assertions_in, turn_in};
 use crate::checks::{Check, CheckKind, Compared, Native};
 use crate::session::{Ended, Session, Simulation};
 
@@ -142,11 +142,8 @@ impl Doing<'_, '_> {
     }
 
     async fn declare(&mut self, graph: &Graph, at: At) -> Result<(), Ended> {
-        match graph.declared(&self.example, at) {
-            Ok(topics) => {
-                let following = self.session.case().following;
-                self.session.declare_topics(Arc::new(Topics { following, ..topics })).await
-            }
+        match graph.declared(&self.example, self.session.case().following, at) {
+            Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
             Err(wrong) => {
                 let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));
                 let first = words.next().unwrap_or_default();
@@ -165,13 +162,13 @@ impl Doing<'_, '_> {
         if assertion.negated && checks.len() > 1 {
             return Err(self.wrong(NOT_OF_SEVERAL, at));
         }
-        let mut holds = true;
-        for check in checks {
-            let (place, message) = (place.clone(), message.clone().or(check.message.clone()));
-            let check = Check { place, strength, message, ..check };
-            holds &= self.session.decide(check, assertion.subject).await?.verdict.passed;
-        }
-        Ok(holds)
+        let own = |check: Check| {
+            let message = message.clone().or(check.message.clone());
+            Check { place: place.clone(), strength, message, ..check }
+        };
+        let checks = checks.into_iter().map(own).collect();
+        let decided = self.session.decide_all(checks, assertion.subject).await?;
+        Ok(decided.iter().all(|checked| checked.verdict.passed))
     }
 }
 

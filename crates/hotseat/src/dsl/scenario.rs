@@ -45,39 +45,78 @@ impl Scenario {
         &self.inner.data
     }
 
-    /// What it says under a name, with dots between the names of members; null where that is nothing.
+    /// What it says under a name, with dots between the names of members. An example that asks for what is not there, or is
+    /// null, fails; so does one that asks for a type that it is not.
+    #[track_caller]
     pub fn get(&self, name: &str) -> Value {
+        self.required(name, self.get_opt(name))
+    }
+
+    /// What it says under a name; none where that is nothing, or null.
+    pub fn get_opt(&self, name: &str) -> Option<Value> {
         let found = name.split('.').try_fold(&self.inner.data, |value, part| match value {
             Value::Array(entries) => entries.get(part.parse::<usize>().ok()?),
             value => value.get(part),
         });
-        found.cloned().unwrap_or(Value::Null)
+        found.filter(|value| !value.is_null()).cloned()
     }
 
-    /// The text under a name. An example that asks for one that is not there fails.
+    /// The text under a name; a number or a boolean as it is written.
     #[track_caller]
     pub fn str(&self, name: &str) -> String {
-        match self.get(name) {
-            Value::String(text) => text,
-            Value::Null => panic!("scenario `{}` has no `{name}`", self.inner.id),
-            other => other.to_string(),
+        self.required(name, self.str_opt(name))
+    }
+
+    /// The text under a name; none where that is nothing, or null.
+    #[track_caller]
+    pub fn str_opt(&self, name: &str) -> Option<String> {
+        self.get_opt(name).map(|value| self.text(name, value))
+    }
+
+    /// The texts of a list under a name.
+    #[track_caller]
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        self.required(name, self.texts_opt(name))
+    }
+
+    /// The texts of a list under a name; none where that is nothing, or null.
+    #[track_caller]
+    pub fn texts_opt(&self, name: &str) -> Option<Vec<String>> {
+        let list = self.list_opt(name)?;
+        let mut texts = Vec::with_capacity(list.len());
+        for entry in list {
+            texts.push(self.text(name, entry));
+        }
+        Some(texts)
+    }
+
+    /// The entries of a list under a name.
+    #[track_caller]
+    pub fn list(&self, name: &str) -> Vec<Value> {
+        self.required(name, self.list_opt(name))
+    }
+
+    /// The entries of a list under a name; none where that is nothing, or null.
+    #[track_caller]
+    pub fn list_opt(&self, name: &str) -> Option<Vec<Value>> {
+        match self.get_opt(name)? {
+            Value::Array(entries) => Some(entries),
+            other => panic!("`{name}` of scenario `{}` is {other}, and no list", self.inner.id),
         }
     }
 
-    /// The texts of a list under a name; nothing where there is no list.
-    pub fn texts(&self, name: &str) -> Vec<String> {
-        let text = |entry: Value| match entry {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
-        self.list(name).into_iter().map(text).collect()
+    #[track_caller]
+    fn required<T>(&self, name: &str, found: Option<T>) -> T {
+        let Some(found) = found else { panic!("scenario `{}` has no `{name}`", self.inner.id) };
+        found
     }
 
-    /// The entries of a list under a name; nothing where there is no list.
-    pub fn list(&self, name: &str) -> Vec<Value> {
-        match self.get(name) {
-            Value::Array(entries) => entries,
-            _ => Vec::new(),
+    #[track_caller]
+    fn text(&self, name: &str, value: Value) -> String {
+        match value {
+            Value::String(text) => text,
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            other => panic!("`{name}` of scenario `{}` is {other}, and no text", self.inner.id),
         }
     }
 }

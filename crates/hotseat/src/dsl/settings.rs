@@ -217,6 +217,24 @@ macro_rules! settings_of {
             self.case_key("options", options)
         }
 
+        /// In which conversations that is decided which topics assert: in those with a simulated user, or in all. Default: in all.
+        pub fn decide_topics(&mut self, conversations: super::DecideTopics) -> &mut Self {
+            let word = match conversations {
+                super::DecideTopics::Simulated => "simulated",
+                super::DecideTopics::Always => "always",
+            };
+            self.case_key("decide_topics", word)
+        }
+
+        /// Who says to which topic a turn belongs where no trigger does. Default: a judge.
+        pub fn classify_topics(&mut self, by: super::ClassifyTopics) -> &mut Self {
+            let word = match by {
+                super::ClassifyTopics::Judge => "judge",
+                super::ClassifyTopics::Triggers => "triggers",
+            };
+            self.case_key("classify_topics", word)
+        }
+
         /// Any other key of a case file, such as `tools`, `state`, `messages`, `reliability` or `before`. What an inner group or
         /// the example says replaces it.
         ///

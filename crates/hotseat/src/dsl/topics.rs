@@ -230,20 +230,23 @@ impl Trigger {
         Ok(match &self.0 {
             Shows::ToolCall(name, arguments) if arguments.is_empty() => Fires::ToolCall(name.clone(), None),
             Shows::ToolCall(name, arguments) => {
-                let wrong = arguments.iter().find_map(|(argument, wanted)| match wanted {
-                    Wanted::Wrong(words) => Some(format!("argument `{argument}`: {words}")),
-                    Wanted::Value(_) | Wanted::That(..) => None,
-                });
-                if let Some(wrong) = wrong {
+                let wrong = |(argument, wanted): &(String, Wanted)| {
+                    Some(format!("argument `{argument}`: {}", wanted.mistake()?))
+                };
+                if let Some(wrong) = arguments.iter().find_map(wrong) {
                     return Err(wrong);
                 }
                 let (name, arguments) = (name.clone(), arguments.clone());
                 let words = format!("calls {name} with such arguments");
                 condition(words, at, move |scope| {
-                    scope.calls().any(|(_, call)| {
-                        let fits = |(key, wanted): &(String, Wanted)| wanted.fits(call.arguments.get(key));
-                        *call.name == *name && arguments.iter().all(fits)
-                    })
+                    let mut fitting =
+                        scope.calls().filter(|(_, call)| *call.name == *name).map(|(_, call)| {
+                            let mut wanted = arguments.iter();
+                            wanted.try_fold(true, |fits, (key, wanted)| {
+                                Ok(fits && wanted.fits(call.arguments.get(key))?)
+                            })
+                        });
+                    fitting.try_fold(false, |any, fits: Result<bool, String>| Ok(any || fits?))
                 })
             }
             Shows::Response(pattern) => Fires::Response(compiled(pattern)?),
@@ -253,18 +256,42 @@ impl Trigger {
                 let asked = asked.clone();
                 condition("a function of the test says so".to_string(), at, move |scope| {
                     let conversation = Conversation::up_to(scope);
-                    conversation.last_turn().is_some_and(|turn| asked(&turn, &conversation))
+                    Ok(conversation.last_turn().is_some_and(|turn| asked(&turn, &conversation)))
                 })
             }
         })
     }
 }
 
-fn condition(words: String, at: At, fires: impl Fn(Scope<'_>) -> bool + Send + Sync + 'static) -> Fires {
+fn condition(
+    words: String,
+    at: At,
+    fires: impl Fn(Scope<'_>) -> Result<bool, String> + Send + Sync + 'static,
+) -> Fires {
     let native = Native::new(words, move |scope: Scope<'_>| {
-        panics::caught(|| fires(scope)).map(|holds| (holds, format!("the function returned {holds}")))
+        let holds = panics::caught(|| fires(scope))??;
+        Ok((holds, format!("the function returned {holds}")))
     });
     Fires::Condition(Box::new(Check::new(CheckKind::Native(native), at.place())))
+}
+
+/// In which conversations that is decided which topics assert; see [`Group::decide_topics`](super::Group::decide_topics).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecideTopics {
+    /// In those with a simulated user; in others topics assert nothing.
+    Simulated,
+    /// In all.
+    Always,
+}
+
+/// Who says to which topic a turn belongs where no trigger does; see
+/// [`Group::classify_topics`](super::Group::classify_topics).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClassifyTopics {
+    /// A judge.
+    Judge,
+    /// Nobody: the conversation stays in its topic.
+    Triggers,
 }
 
 /// Which topics may follow which; made by [`graph!`](crate::graph), or step by step.
@@ -329,7 +356,12 @@ impl Graph {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub(super) fn declared(&self, example: &Example, at: At) -> Result<Topics, Vec<(String, At)>> {
+    pub(super) fn declared(
+        &self,
+        example: &Example,
+        following: Following,
+        at: At,
+    ) -> Result<Topics, Vec<(String, At)>> {
         let wired: Vec<Wired> = self.topics.iter().map(|Wiring(wired)| wired.clone()).collect();
         let find = |name: &str| self.own.iter().chain(&example.topics).find(|topic| topic.name == name);
         let graph = TopicGraph::build(&wired, |name| find(name).is_some()).map_err(|errors| {
@@ -358,12 +390,7 @@ impl Graph {
         }
         match wrong.is_empty() {
             false => Err(wrong),
-            true => Ok(Topics {
-                graph: Arc::new(graph),
-                topics,
-                following: Following::default(),
-                place: at.place(),
-            }),
+            true => Ok(Topics { graph: Arc::new(graph), topics, following, place: at.place() }),
         }
     }
 }

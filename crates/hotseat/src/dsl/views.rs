@@ -203,8 +203,13 @@ impl Turn {
         if self.turn.user.is_some() {
             messages.push(self.user_message());
         }
-        let said = self.turn.messages.iter().map(|message| message.content.clone());
-        let mut said: Vec<Message> = said
+        let mut contents: Vec<String> =
+            self.turn.messages.iter().map(|message| message.content.clone()).collect();
+        if contents.is_empty() && !self.turn.tool_calls.is_empty() {
+            contents.push(String::new());
+        }
+        let mut said: Vec<Message> = contents
+            .into_iter()
             .map(|content| Message {
                 role: Role::Agent,
                 content,

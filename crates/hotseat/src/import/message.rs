@@ -1,6 +1,6 @@
 //! One message of OpenAI's, read from data of which nobody promises anything.
 
-use hotseat_document::{Diagnostic, Diagnostics, Place, View, json};
+use hotseat_document::{Diagnostic, Diagnostics, Place, View};
 use serde_json::Value;
 
 use super::transcript::member;
@@ -22,7 +22,7 @@ pub(super) enum Said {
     /// The agent says something, calls tools, or both.
     Agent { text: Option<String>, reasoning: Option<String>, calls: Vec<Call> },
     /// A tool answers.
-    Tool { id: String, text: String },
+    Tool { id: String, content: Value },
 }
 
 /// A call in a message.
@@ -51,7 +51,8 @@ impl Message {
             let message = format!("a message has one of the roles {}", Role::NAMES.join(", "));
             return wrong(written.place(), message);
         };
-        let text = text(member(view, "content"), mistakes)?;
+        // What a tool returned may be JSON of any shape; what others say is text.
+        let text = if role == Role::Tool { None } else { text(member(view, "content"), mistakes)? };
         let said = match role {
             Role::System | Role::Developer => Said::Instruction,
             Role::User => match text {
@@ -74,7 +75,11 @@ impl Message {
                 }
             }
             Role::Tool => match member(view, "tool_call_id").and_then(View::text) {
-                Some(id) => Said::Tool { id: id.to_string(), text: text.unwrap_or_default() },
+                Some(id) => {
+                    let content =
+                        member(view, "content").map_or_else(|| Value::String(String::new()), View::json);
+                    Said::Tool { id: id.to_string(), content }
+                }
                 None => {
                     let message = "this result of a tool has no `tool_call_id`";
                     mistakes.push(Diagnostic::new(message).at(place));
@@ -133,11 +138,9 @@ fn calls(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Vec<Call>> {
             return None;
         };
         let arguments = match member(of, "arguments").map(View::json) {
-            None => Arguments::None,
-            Some(Value::String(text)) if text.trim().is_empty() => Arguments::None,
-            Some(Value::String(text)) => {
-                json::read_value(&text).map_or(Arguments::Broken(text), Arguments::Json)
-            }
+            None => Arguments::empty(),
+            Some(Value::String(text)) if text.trim().is_empty() => Arguments::empty(),
+            Some(Value::String(text)) => Arguments::of_text(text),
             Some(value) => Arguments::Json(value),
         };
         let id = member(call, "id").and_then(View::text).unwrap_or_default().to_string();

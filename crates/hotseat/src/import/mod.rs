@@ -75,6 +75,8 @@ pub struct LeftOut {
     pub unanswered: usize,
     /// Messages of the agent that say and do nothing.
     pub empty: usize,
+    /// Calls of tools whose result is not in the data. They are kept, without a result.
+    pub no_result: usize,
 }
 
 /// Why nothing was written, or not all.
@@ -191,5 +193,6 @@ impl LeftOut {
         self.instructions += other.instructions;
         self.unanswered += other.unanswered;
         self.empty += other.empty;
+        self.no_result += other.no_result;
     }
 }

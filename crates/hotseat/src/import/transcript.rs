@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json as value};
 use super::LeftOut;
 use super::message::{Message, Said};
 use crate::recording::{Arguments, Event, Recording, Turn, What};
-use crate::session::output_of_text;
+use crate::session::output_of_content;
 use hotseat_trace::Origin;
 
 /// The keys under which an object holds its messages.
@@ -271,7 +271,8 @@ impl Reading {
             let message = "in this conversation no user says anything that is answered";
             mistakes.push(Diagnostic::new(message).at(place));
         }
-        let Reading { before, turns, left_out, .. } = self;
+        let Reading { before, turns, mut left_out, open, .. } = self;
+        left_out.no_result = open.len();
         let (id, metadata) = (String::new(), Map::new());
         Transcript { id, before, turns, expected: None, metadata, left_out }
     }
@@ -312,7 +313,7 @@ impl Reading {
                     }
                 }
             }
-            Said::Tool { id, text } => {
+            Said::Tool { id, content } => {
                 let Some(at) = self.open.iter().position(|(known, _)| *known == id) else {
                     let message =
                         format!("no call before this has the id {id:?}, or it has its result already");
@@ -321,9 +322,15 @@ impl Reading {
                 };
                 let (_, id) = self.open.remove(at);
                 match self.turns.last_mut() {
-                    None => self.before.push(value!({"role": "tool", "tool_call_id": id, "content": text})),
+                    None => {
+                        let said = match output_of_content(&content) {
+                            Value::String(text) => text,
+                            other => other.to_string(),
+                        };
+                        self.before.push(value!({"role": "tool", "tool_call_id": id, "content": said}));
+                    }
                     Some(turn) => {
-                        let (result, origin) = (Ok(output_of_text(text)), Origin::Stream);
+                        let (result, origin) = (Ok(output_of_content(&content)), Origin::Stream);
                         turn.events.push(Event::untimed(What::ToolResult { id, result, origin }));
                     }
                 }

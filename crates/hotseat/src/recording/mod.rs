@@ -6,6 +6,8 @@
 mod name;
 mod of_trace;
 mod read;
+#[cfg(test)]
+mod round_trip;
 mod shape;
 mod write;
 
@@ -174,6 +176,21 @@ pub enum Arguments {
     Json(Value),
     /// What should have been JSON and is not.
     Broken(String),
+}
+
+impl Arguments {
+    /// No arguments: an empty object.
+    pub fn empty() -> Self {
+        Arguments::Json(Value::Object(serde_json::Map::new()))
+    }
+
+    /// Arguments that should be JSON.
+    pub fn of_text(text: String) -> Self {
+        match crate::session::json_of(&text) {
+            Some(value) => Arguments::Json(value),
+            None => Arguments::Broken(text),
+        }
+    }
 }
 
 impl Event {

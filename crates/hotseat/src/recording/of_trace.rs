@@ -16,6 +16,7 @@ use crate::session::ATTACHED;
 pub fn turns_of(events: &[Record], conversation: &Conversation) -> Vec<Turn> {
     let mut turns: Vec<Told<'_>> = conversation.turns.iter().map(Told::begin).collect();
     let mut places: HashMap<Arc<str>, usize> = HashMap::new();
+    let mut known = Known::default();
     for record in events.iter().filter(|record| record.execution.is_none()) {
         if let Payload::TurnStarted(start) = &record.payload {
             // The turn of an agent that was looped in is part of the one that called.
@@ -27,10 +28,17 @@ pub fn turns_of(events: &[Record], conversation: &Conversation) -> Vec<Turn> {
         }
         let place = record.payload.turn_id().and_then(|turn| places.get(turn));
         if let Some(told) = place.and_then(|&place| turns.get_mut(place)) {
-            told.take(record, conversation);
+            told.take(record, conversation, &mut known);
         }
     }
     turns.into_iter().map(Told::end).collect()
+}
+
+/// The calls and interrupts that are told, to which later events may refer.
+#[derive(Default)]
+struct Known {
+    calls: HashSet<Arc<str>>,
+    interrupts: HashSet<Arc<str>>,
 }
 
 /// A turn as far as its events have told it.
@@ -39,19 +47,17 @@ struct Told<'c> {
     events: Vec<Event>,
     /// How many of its messages have come.
     messages: usize,
-    /// The calls that are told.
-    calls: HashSet<Arc<str>>,
     /// Where its state stands among the events.
     state: Option<usize>,
 }
 
 impl<'c> Told<'c> {
     fn begin(turn: &'c trace::Turn) -> Self {
-        Told { turn, events: Vec::new(), messages: 0, calls: HashSet::new(), state: None }
+        Told { turn, events: Vec::new(), messages: 0, state: None }
     }
 
-    fn take(&mut self, record: &Record, conversation: &Conversation) {
-        let Some((what, started)) = self.what(&record.payload, conversation) else { return };
+    fn take(&mut self, record: &Record, conversation: &Conversation, known: &mut Known) {
+        let Some((what, started)) = self.what(&record.payload, conversation, known) else { return };
         let at = self.since(record.offset);
         let started = started.map(|started| self.since(started)).filter(|started| *started < at);
         // Only the state that was seen last is told, where it was seen.
@@ -69,7 +75,12 @@ impl<'c> Told<'c> {
     }
 
     /// What an event is in a recording, and when it began. Most are the inner workings of an agent or a protocol.
-    fn what(&mut self, payload: &Payload, conversation: &Conversation) -> Option<(What, Option<Offset>)> {
+    fn what(
+        &mut self,
+        payload: &Payload,
+        conversation: &Conversation,
+        known: &mut Known,
+    ) -> Option<(What, Option<Offset>)> {
         let text = |text: &Option<Arc<str>>| text.as_ref().map(|text| text.to_string());
         let what = match payload {
             Payload::AssistantMessage(_) => {
@@ -86,7 +97,7 @@ impl<'c> Told<'c> {
             Payload::ReasoningMessage(thought) => What::Reasoning { text: thought.content.clone() },
             Payload::ToolInvoked(invoked) => {
                 let call = conversation.call(&invoked.tool_call_id)?;
-                if !self.calls.insert(call.id.clone()) {
+                if !known.calls.insert(call.id.clone()) {
                     return None;
                 }
                 let what = What::ToolCall {
@@ -98,6 +109,12 @@ impl<'c> Told<'c> {
                 };
                 return Some((what, Some(call.started)));
             }
+            // What belongs to nothing that is told has changed nothing.
+            Payload::ToolCompleted(done) if !known.calls.contains(&done.tool_call_id) => return None,
+            Payload::ToolFailed(failed) if !known.calls.contains(&failed.tool_call_id) => return None,
+            Payload::InterruptAnswered(answered) if !known.interrupts.contains(&answered.interrupt_id) => {
+                return None;
+            }
             Payload::ToolCompleted(done) => What::ToolResult {
                 id: done.tool_call_id.to_string(),
                 result: Ok(done.output.clone()),
@@ -108,14 +125,17 @@ impl<'c> Told<'c> {
                 result: Err(failed.error.message.clone()),
                 origin: failed.origin,
             },
-            Payload::InterruptRaised(raised) => What::Interrupt {
-                id: raised.interrupt_id.to_string(),
-                reason: raised.reason.clone(),
-                message: raised.message.clone(),
-                tool: tool_of(raised, conversation),
-                tool_call_id: text(&raised.tool_call_id),
-                value: raised.value.clone(),
-            },
+            Payload::InterruptRaised(raised) => {
+                known.interrupts.insert(raised.interrupt_id.clone());
+                What::Interrupt {
+                    id: raised.interrupt_id.to_string(),
+                    reason: raised.reason.clone(),
+                    message: raised.message.clone(),
+                    tool: tool_of(raised, conversation),
+                    tool_call_id: text(&raised.tool_call_id),
+                    value: raised.value.clone(),
+                }
+            }
             Payload::InterruptAnswered(answered) => What::InterruptAnswer {
                 id: answered.interrupt_id.to_string(),
                 payload: match &*answered.status {
@@ -152,29 +172,69 @@ impl<'c> Told<'c> {
     }
 
     fn end(mut self) -> Turn {
-        // Nothing comes behind the error that ends a turn.
-        let error = self.events.iter().position(|event| matches!(event.what, What::Error { .. }));
+        let last = self.events.last().and_then(|last| last.at);
+        let error = self.ending_error();
         let failed = match (&self.turn.outcome, error) {
-            (TurnOutcome::Completed, _) => None,
-            (TurnOutcome::Failed(_), Some(place)) => {
-                let mut error = self.events.remove(place);
-                error.at = error.at.max(self.events.last().and_then(|last| last.at));
-                self.events.push(error);
+            (TurnOutcome::Completed, error) => {
+                self.events.extend(error.map(noted));
                 None
             }
-            (TurnOutcome::Failed(error), None) if error.message.is_empty() => Some("it failed".to_string()),
+            (TurnOutcome::Failed(_), Some(error)) => {
+                // Nothing comes behind the error that ends a turn.
+                self.events.push(Event { at: error.at.max(last), ..error });
+                None
+            }
+            (TurnOutcome::Failed(error), None) if error.message.trim().is_empty() => {
+                Some("it failed".to_string())
+            }
             (TurnOutcome::Failed(error), None) => Some(error.message.clone()),
-            (TurnOutcome::Open, _) => Some("it was given up".to_string()),
+            (TurnOutcome::Open, error) => {
+                self.events.extend(error.map(noted));
+                Some("it was given up".to_string())
+            }
         };
+        if self.events.is_empty() && failed.is_none() {
+            let outcome = "success".to_string();
+            let ended = What::Finished { outcome, result: None, usage: None, finish_reason: None };
+            self.events.push(Event::untimed(ended));
+        }
+        self.events.sort_by_key(|event| event.at);
         Turn {
             user: self.turn.user.clone().unwrap_or_default(),
             attachments: self.turn.attachments.clone(),
-            duration: Some(self.turn.duration()),
+            // What came after the turn had ended, or in one that never did, is told with it.
+            duration: Some(self.turn.duration().max(last.unwrap_or_default())),
             unfinished: failed,
             events: self.events,
             place: None,
         }
     }
+}
+
+impl Told<'_> {
+    /// The first error that the agent told of itself, which is taken out. Any other one becomes a note.
+    fn ending_error(&mut self) -> Option<Event> {
+        let place = self.events.iter().position(|event| matches!(event.what, What::Error { .. }))?;
+        let error = self.events.remove(place);
+        for event in &mut self.events[place..] {
+            if matches!(event.what, What::Error { .. }) {
+                *event = noted(event.clone());
+            }
+        }
+        Some(error)
+    }
+}
+
+/// An error that did not end its turn, as a note.
+fn noted(event: Event) -> Event {
+    let text = match &event.what {
+        What::Error { message, code: Some(code) } => {
+            format!("the agent told of an error: {message} ({code})")
+        }
+        What::Error { message, code: None } => format!("the agent told of an error: {message}"),
+        _ => return event,
+    };
+    Event { what: What::Note { text }, ..event }
 }
 
 fn arguments(call: &trace::ToolCall) -> Arguments {

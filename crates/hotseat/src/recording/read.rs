@@ -113,6 +113,11 @@ fn map_place(map: &Map<'_>, key: &str) -> Option<hotseat_document::Place> {
 
 fn read_what(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Option<What> {
     let text = |key: &str| map.text(key).map(str::to_string);
+    if matches!(map.text("type"), Some("message" | "reasoning"))
+        && let Some(said) = map.get("text").filter(|said| said.text() == Some(""))
+    {
+        mistakes.push(wrong(said, "this text is to be one that is not empty"));
+    }
     Some(match map.text("type")? {
         "message" => What::Message {
             text: text("text")?,

@@ -84,7 +84,7 @@ macro_rules! event {
 
 const STARTED: Field = Field::optional("started_ms", MILLISECONDS, "When it began, where that was before.");
 const SUBAGENT: Field = Field::optional("subagent", Kind::Text, "The sub-agent that did it.");
-const CALL: Field = Field::required("id", Kind::NonEmptyText, "Id of the call.");
+const CALL: Field = Field::required("id", Kind::Text, "Id of the call.");
 const SEEN: &str = "`client`: the test answered. `snapshot`: it was seen only in a snapshot of the messages.";
 
 event!(
@@ -94,7 +94,7 @@ event!(
     "The agent said something.",
     [
         STARTED,
-        Field::required("text", Kind::NonEmptyText, "The whole text."),
+        Field::required("text", Kind::Text, "The whole text."),
         Field::optional(
             "calls_tools",
             Kind::Bool,
@@ -109,7 +109,7 @@ event!(
     "RecordedReasoning",
     "reasoning",
     "The agent thought something; never part of what it said.",
-    [Field::required("text", Kind::NonEmptyText, "The whole text.")]
+    [Field::required("text", Kind::Text, "The whole text.")]
 );
 
 event!(
@@ -119,7 +119,7 @@ event!(
     "The agent called a tool.",
     [
         STARTED,
-        Field::required("id", Kind::NonEmptyText, "Id of the call, once in the recording."),
+        Field::required("id", Kind::Text, "Id of the call, once in the recording."),
         Field::required("tool", Kind::Text, "The tool."),
         Field::optional("arguments", Kind::Json, "The arguments."),
         Field::optional("arguments_text", Kind::Text, "The arguments where they are not JSON."),
@@ -151,7 +151,7 @@ event!(
     "interrupt",
     "The agent paused and waited for an answer.",
     [
-        Field::required("id", Kind::NonEmptyText, "Its id."),
+        Field::required("id", Kind::Text, "Its id."),
         Field::optional("reason", Kind::Text, "Why, as a short name."),
         Field::optional("message", Kind::Text, "What a person was asked."),
         Field::optional("tool", Kind::Text, "The tool whose call it held up."),
@@ -166,7 +166,7 @@ event!(
     "interrupt_answer",
     "The test answered an interrupt, and has to answer the same when this is served again.",
     [
-        Field::required("id", Kind::NonEmptyText, "Id of the interrupt."),
+        Field::required("id", Kind::Text, "Id of the interrupt."),
         Field::required(
             "status",
             Kind::Choice(&["resolved", "cancelled"]),
@@ -209,10 +209,10 @@ event!(
     "finished",
     "The agent ended a run in order. A turn may need several.",
     [
-        Field::optional("outcome", Kind::NonEmptyText, "How, in its word.").default("success"),
+        Field::optional("outcome", Kind::Text, "How, in its word.").default("success"),
         Field::optional("result", Kind::Json, "What the run returned."),
         Field::optional("usage", Kind::Json, "What it cost."),
-        Field::optional("finish_reason", Kind::NonEmptyText, "Why the last reply ends where it does."),
+        Field::optional("finish_reason", Kind::Text, "Why the last reply ends where it does."),
     ]
 );
 

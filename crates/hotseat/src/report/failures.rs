@@ -97,6 +97,10 @@ impl Failures {
                 "see where the time goes in the turns above; if the agent needs longer, raise `timeout_ms` or give `--timeout`"
                     .to_string()
             }
+            FailureKind::Limit => {
+                "see what the agent sends in the turns above; if that is meant, raise the limit of the project file that the failure names"
+                    .to_string()
+            }
             FailureKind::HookError => {
                 "run the command of the hook by itself; what it printed stands with the failure".to_string()
             }

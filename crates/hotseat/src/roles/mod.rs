@@ -31,6 +31,8 @@ use tokio::time::{Instant, timeout_at};
 pub use answers::Answers;
 pub use dialogue::Dialogue;
 pub use generator::GeneratorQuestion;
+#[doc(hidden)]
+pub use judge::read_judgement;
 pub use judge::{
     Asked, By, Candidate, Classified, Confidence, Judge, JudgeQuestion, Judgement, Seen, TopicQuestion,
 };
@@ -207,7 +209,7 @@ impl Role {
         let answer = match &self.who {
             Who::Agent(open) => {
                 let (agent, script) = open();
-                let limits = Limits { deadline, idle: self.idle };
+                let limits = Limits::within(deadline, self.idle);
                 ask_agent(agent, script, question, limits).await
             }
             Who::Model(model, asked) => {
@@ -232,7 +234,7 @@ async fn ask_agent(
     mut agent: Box<dyn AgentSession>,
     script: TurnScript,
     question: Question,
-    limits: Limits,
+    limits: Limits<'_>,
 ) -> Result<Said, (Unanswered, Again)> {
     let carries = agent.carries();
     if !question.history.is_empty() {
@@ -286,10 +288,11 @@ pub async fn one_turn(
     mut agent: Box<dyn AgentSession>,
     mut script: TurnScript,
     said: Spoken<'_>,
-    limits: Limits,
+    limits: Limits<'_>,
 ) -> Result<Recorder, Unanswered> {
     script.begin_turn(&[]);
     let mut recorder = Recorder::new(Redactor::default(), false);
+    let traffic = recorder.traffic().clone();
     let turn_id: Arc<str> = "turn-1".into();
     let message_id: Arc<str> = "message-1".into();
     recorder.emit(TurnStarted {
@@ -312,9 +315,11 @@ pub async fn one_turn(
         content: said.content,
         options: said.options.filter(|_| agent.carries().options),
         script: &mut script,
-        limits,
+        limits: limits.counting(&traffic),
     };
+    traffic.begin_turn();
     let held = agent.say(input, &mut recorder).await;
+    let held = held.and_then(|()| traffic.end_turn().map_or(Ok(()), |failure| Err(failure.into())));
     agent.close().await;
     match held {
         Ok(()) => Ok(recorder),

@@ -16,7 +16,9 @@ use super::recheck;
 use super::told::{Finding, ReachedFacts, Told};
 use crate::cases::{Case, Variables};
 use crate::config::BoundTarget;
-use crate::session::{Held, Partners, Recorder, Redactor, Timeouts, TurnScript, hold, run_hook, wall_millis};
+use crate::session::{
+    Held, Partners, Recorder, Redactor, Timeouts, TrafficMeter, TurnScript, hold, run_hook, wall_millis,
+};
 use hotseat_document::Diagnostics;
 
 /// An attempt and what it came to.
@@ -91,7 +93,9 @@ async fn hold_case(attempt: &mut Attempt, selected: &Selected, before: &Before, 
             let script = TurnScript::new(target.tools);
             let mut agent = target.target.open(&outside.means);
             let prices = outside.prices.speaking_with(speaks);
-            let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing).with_prices(prices);
+            let traffic = TrafficMeter::new(outside.traffic.clone());
+            let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing);
+            let recorder = recorder.with_prices(prices).with_traffic(traffic);
             let held = hold(&case, &mut *agent, script, timeouts, partners, recorder).await;
             agent.close().await;
             attempt.take(held);

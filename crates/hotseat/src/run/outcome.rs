@@ -62,6 +62,7 @@ pub(super) fn may_pass_another_time(verdict: &Verdict) -> bool {
             | FailureKind::ProtocolError
             | FailureKind::Unreachable
             | FailureKind::Timeout
+            | FailureKind::Limit
             | FailureKind::HookError
             | FailureKind::NoInput
             | FailureKind::MissingCheckpoints

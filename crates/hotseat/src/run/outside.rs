@@ -11,7 +11,7 @@ use super::recheck::Recheck;
 use crate::adapters::http::Http;
 use crate::cases::{Case, Hook, Interactive, Variables};
 use crate::config::{Agent, BoundTarget, Means, Project, Shown, is_secret, named_secrets, secret_text};
-use crate::session::{Asked, Identity, OnMissingInput, Person, Prices, Redactor};
+use crate::session::{Asked, Identity, OnMissingInput, Person, Prices, Redactor, RunTraffic};
 use hotseat_document::Diagnostics;
 
 /// Everything outside a case that an attempt needs.
@@ -24,6 +24,8 @@ pub struct Outside {
     pub keep: Keep,
     /// What models cost.
     pub(super) prices: Prices,
+    /// What all agents may send and do, and have.
+    pub(super) traffic: Arc<RunTraffic>,
     /// What the command line says of all cases.
     pub overrides: Overrides,
     /// Where conversations are decided again that are kept: these.
@@ -83,6 +85,7 @@ impl Outside {
         let means = Means { http, environment, keep_raw: keep == Keep::Raw };
         let mut outside = Outside {
             prices: project.prices(),
+            traffic: Arc::new(RunTraffic::new(project.limits)),
             project,
             case_timeout,
             keep,

@@ -81,7 +81,7 @@ impl Caller {
                 headers.entry(reqwest::header::CONTENT_TYPE).or_insert(json);
                 let has_body = !matches!(method, reqwest::Method::GET | reqwest::Method::HEAD);
                 let body = has_body.then(|| told.to_string().into_bytes());
-                let limits = Limits { deadline: Instant::now() + timeout, idle: timeout + timeout };
+                let limits = Limits::within(Instant::now() + timeout, timeout + timeout);
                 let outgoing =
                     Outgoing { method, url: &url, headers, body, address_key: "`url` of the process" };
                 let late = || {
@@ -100,6 +100,7 @@ impl Caller {
                     rest_of_body(&mut response, LARGEST, limits).await.map_err(|error| match error {
                         ReadError::Broken(words) => words,
                         ReadError::Deadline | ReadError::Silent => late(),
+                        ReadError::Limit(failure) => failure.message,
                     })?;
                 if body.len() > LARGEST {
                     return Err(format!("{} answers more than {LARGEST} bytes", without_credentials(&url)));
@@ -160,7 +161,7 @@ impl Caller {
         let text = words(&last.content);
         let spoken =
             Spoken { text: &text, content: &last.content, options: carried.then_some(&said.options) };
-        let limits = Limits { deadline: Instant::now() + agent.timeouts.turn, idle: agent.timeouts.idle };
+        let limits = Limits::within(Instant::now() + agent.timeouts.turn, agent.timeouts.idle);
         let held =
             one_turn(session, script, spoken, limits).await.map_err(|unanswered| match unanswered {
                 Unanswered::Deadline => format!("no answer after {} ms", agent.timeouts.turn.as_millis()),

@@ -38,7 +38,7 @@ enum Redirect {
 pub(super) async fn fetch(request: &Value, grants: &Grants, http: &Http) -> Result<Value, String> {
     let mut request = Request::read(request)?;
     let deadline = Instant::now() + PATIENCE;
-    let limits = Limits { deadline, idle: PATIENCE + PATIENCE };
+    let limits = Limits::within(deadline, PATIENCE + PATIENCE);
     for hop in 0..=MOST_HOPS {
         let shown = without_credentials(&request.url);
         if !matches!(request.url.scheme(), "http" | "https") {
@@ -138,7 +138,7 @@ fn next_hop(response: &Response, request: &Request) -> Option<Result<Url, String
 }
 
 /// The answer as scripts see it.
-async fn answer(response: &mut Response, redirected: bool, limits: Limits) -> Result<Value, String> {
+async fn answer(response: &mut Response, redirected: bool, limits: Limits<'_>) -> Result<Value, String> {
     let status = response.status();
     let headers: Vec<[String; 2]> = response
         .headers()
@@ -149,6 +149,7 @@ async fn answer(response: &mut Response, redirected: bool, limits: Limits) -> Re
     let body = rest_of_body(response, LARGEST, limits).await.map_err(|error| match error {
         ReadError::Broken(words) => words,
         ReadError::Deadline | ReadError::Silent => "no whole answer in time".to_string(),
+        ReadError::Limit(failure) => failure.message,
     })?;
     if body.len() > LARGEST {
         return Err(format!("the answer has more than {LARGEST} bytes"));

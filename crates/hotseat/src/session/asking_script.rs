@@ -129,11 +129,15 @@ fn messages(told: &Told<'_>) -> Vec<Value> {
     });
     let said = told.so_far.iter().flat_map(|turn| {
         let user = turn.user.iter().map(|said| json!({"role": "user", "content": said, "turn": turn.number}));
-        let last = turn.messages.len().saturating_sub(1);
-        let agent = turn.messages.iter().enumerate().map(move |(place, message)| {
+        let mut contents: Vec<&str> = turn.messages.iter().map(|message| message.content.as_str()).collect();
+        if contents.is_empty() && !turn.tool_calls.is_empty() {
+            contents.push("");
+        }
+        let last = contents.len().saturating_sub(1);
+        let agent = contents.into_iter().enumerate().map(move |(place, content)| {
             // Calls are those of the turn: which message has made them is not always known.
             let calls = if place == last { calls_of(turn) } else { Vec::new() };
-            json!({"role": "agent", "content": message.content, "turn": turn.number, "tool_calls": calls})
+            json!({"role": "agent", "content": content, "turn": turn.number, "tool_calls": calls})
         });
         user.chain(agent).collect::<Vec<_>>()
     });

@@ -23,7 +23,9 @@ mod redact;
 mod script;
 mod simulated;
 mod spending;
+mod tool_output;
 mod topics;
+mod traffic;
 mod turn;
 mod written;
 
@@ -49,12 +51,14 @@ pub use open::{Ended, Session, Subject};
 pub use person::{AskedPerson, Person, Typed};
 pub use recorder::Recorder;
 pub use redact::Redactor;
-pub(crate) use script::output_of_text;
+pub(crate) use script::response_mistakes;
 pub use script::{
     AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript,
 };
 pub use simulated::{Simulation, Stopped};
 pub use spending::{Prices, reported_tokens};
+pub(crate) use tool_output::{is_parts, json_of, output_of_content};
+pub use traffic::{RunTraffic, TrafficBounds, TrafficLimits, TrafficMeter};
 pub use turn::ATTACHED;
 pub use written::{MORE_INPUT, NO_NEXT_TURN};
 

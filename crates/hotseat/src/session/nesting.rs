@@ -6,21 +6,25 @@ use std::io::{self, Write};
 use hotseat_trace::{Event, Payload};
 use serde_json::Value;
 
+use super::traffic::EventSize;
+
 /// The most that values are nested in an event; readers of JSON take twice as much.
 const MOST: usize = 64;
 
-/// An event in which nothing is nested more deeply than anybody reads: what is, stands in its place as text.
-pub(super) fn flat(mut event: Event) -> Event {
+/// An event in which nothing is nested more deeply than anybody reads: what is, stands in its place as text. And its size.
+pub(super) fn flat(mut event: Event) -> (Event, EventSize) {
     let mut depth = Depth::default();
-    if serde_json::to_writer(&mut depth, &event).is_ok() && depth.most <= MOST {
-        return event;
+    let is_written = serde_json::to_writer(&mut depth, &event).is_ok();
+    let size = EventSize { bytes: depth.bytes, values: depth.values };
+    if is_written && depth.most <= MOST {
+        return (event, size);
     }
     let name = event.payload.type_name();
     let cut = event.payload.to_json().and_then(|members| Payload::from_json(name, cut(members, MOST - 2)));
     if let Ok(payload) = cut {
         event.payload = payload;
     }
-    event
+    (event, size)
 }
 
 fn cut(value: Value, room: usize) -> Value {
@@ -34,11 +38,13 @@ fn cut(value: Value, room: usize) -> Value {
     }
 }
 
-/// Takes JSON and notes nothing but how deeply it is nested.
+/// Takes JSON and notes nothing but how deeply it is nested and how much it is.
 #[derive(Default)]
 struct Depth {
     now: usize,
     most: usize,
+    bytes: u64,
+    values: u64,
     in_text: bool,
     is_escaped: bool,
 }
@@ -52,12 +58,15 @@ impl Write for Depth {
                 (_, b'"') => self.in_text = !self.in_text,
                 (false, b'[' | b'{') => {
                     self.now += 1;
+                    self.values += 1;
                     self.most = self.most.max(self.now);
                 }
+                (false, b',') => self.values += 1,
                 (false, b']' | b'}') => self.now = self.now.saturating_sub(1),
                 _ => {}
             }
         }
+        self.bytes += bytes.len() as u64;
         Ok(bytes.len())
     }
 

@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
             deciding: Deciding { case, session_id: counterpart.conversation_id(), partners },
             counterpart,
             timeouts,
-            script,
+            script: script.with_asking(case.signs.tools.clone()),
             recorder,
             started: Instant::now(),
             paused: Duration::ZERO,
@@ -379,10 +379,11 @@ impl<'a> Session<'a> {
         let place = self.turns().len();
         self.script.begin_turn(&given.turn.resume);
         let (deadline, cause) = self.deadline(&given.turn);
+        let traffic = self.recorder.traffic().clone();
         let (script, recorder) = (&mut self.script, &mut self.recorder);
         let (said, cause) = match &mut self.counterpart {
             Counterpart::Agent(agent) => {
-                let limits = Limits { deadline, idle: self.timeouts.idle };
+                let limits = Limits::within(deadline, self.timeouts.idle).counting(&traffic);
                 let said = say(place, &mut given, *agent, script, limits, recorder).await;
                 self.limit = cause.limit().filter(|_| matches!(said, Err(TurnError::Deadline)));
                 (said, cause)
@@ -454,6 +455,12 @@ impl<'a> Session<'a> {
                 // The first one has ended the case; the others are recorded.
                 let _ = self.without_turn(check.clone());
             }
+        }
+        if let None | Some(Ending::Over) = self.ending
+            && let Counterpart::Agent(agent) = &mut self.counterpart
+            && let Err(failure) = agent.settle().await
+        {
+            self.ending = Some(Ending::Failed(failure));
         }
         let ending = match self.ending.take() {
             None | Some(Ending::Over) => {

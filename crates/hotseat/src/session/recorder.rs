@@ -1,5 +1,6 @@
 //! The recorder numbers what happens, stamps it, takes secrets out and keeps the conversation up to date.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{Conversation, Event, Execution, Millis, Offset, Payload, Record, TurnSpent};
@@ -8,6 +9,7 @@ use super::clock::Clock;
 use super::nesting::flat;
 use super::redact::Redactor;
 use super::spending::{Meter, Prices};
+use super::traffic::{EventSize, TrafficMeter};
 
 /// Writes the trace of one conversation.
 #[derive(Debug)]
@@ -21,6 +23,7 @@ pub struct Recorder {
     /// The events, where somebody wants them after the conversation.
     records: Option<Vec<Record>>,
     meter: Meter,
+    traffic: Arc<TrafficMeter>,
 }
 
 impl Recorder {
@@ -35,6 +38,7 @@ impl Recorder {
             conversation: Conversation::default(),
             records,
             meter: Meter::default(),
+            traffic: Arc::default(),
         }
     }
 
@@ -43,6 +47,18 @@ impl Recorder {
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.meter = Meter::new(prices);
         self
+    }
+
+    /// The same, which counts what the agent sends and does with this meter.
+    #[must_use]
+    pub fn with_traffic(mut self, traffic: TrafficMeter) -> Self {
+        self.traffic = Arc::new(traffic);
+        self
+    }
+
+    /// What the agent sends and does, as it is counted.
+    pub fn traffic(&self) -> &Arc<TrafficMeter> {
+        &self.traffic
     }
 
     /// Events that are added from now on arrived at `at`, however long they have waited to be taken in. An event never
@@ -59,6 +75,11 @@ impl Recorder {
     /// What has passed since the session was opened, up to now or to the arrival of what is taken in.
     pub fn now(&self) -> Offset {
         self.clock.now().0
+    }
+
+    /// What has passed since the session was opened, and the wall time that goes with it.
+    pub fn time(&self) -> (Offset, Millis) {
+        self.clock.now()
     }
 
     /// Lets time pass until `offset` without waiting for it, where that is not over yet: what is served from a
@@ -79,15 +100,21 @@ impl Recorder {
 
     /// Adds an event that happens now.
     pub fn emit(&mut self, payload: impl Into<Payload>) {
+        let now = self.now();
+        self.emit_at(now, payload);
+    }
+
+    /// Adds an event that happened at `at` and is known only now.
+    pub fn emit_at(&mut self, at: Offset, payload: impl Into<Payload>) {
         let payload = payload.into();
         self.meter.see(&payload);
         // What a turn has spent is known when it ends, and is part of it.
         if let Payload::TurnCompleted(_) | Payload::TurnFailed(_) = &payload
             && let Some((turn_id, spent)) = payload.turn_id().cloned().zip(self.meter.take())
         {
-            self.add(TurnSpent { turn_id, spent }.into());
+            self.add(at, TurnSpent { turn_id, spent }.into());
         }
-        self.add(payload);
+        self.add(at, payload);
     }
 
     /// Adds an event that happens now in something that has a trace of its own: a conversation that the agent holds
@@ -95,32 +122,43 @@ impl Recorder {
     pub fn emit_within(&mut self, execution: Execution, payload: impl Into<Payload>) {
         let payload = payload.into();
         self.meter.see(&payload);
-        let event = self.event(payload);
-        self.keep(event, Some(execution));
+        if let Some(event) = self.event(self.now(), payload) {
+            self.keep(event, Some(execution));
+        }
     }
 
     /// Adds an event that happened before, as it was and when it was. What was spent is among such events.
     pub fn emit_again(&mut self, record: Record) {
         let Record { event, execution } = record;
         self.clock.stand_at(event.offset, event.timestamp);
-        let event = self.event(event.payload);
+        let Some(event) = self.event(self.now(), event.payload) else { return };
         if execution.is_none() {
             self.conversation.apply(&event);
         }
         self.keep(event, execution);
     }
 
-    fn add(&mut self, payload: Payload) {
-        let event = self.event(payload);
+    fn add(&mut self, at: Offset, payload: Payload) {
+        let Some(event) = self.event(at, payload) else { return };
         self.conversation.apply(&event);
         self.keep(event, None);
     }
 
-    fn event(&mut self, payload: Payload) -> Event {
-        let (offset, timestamp) = self.clock.now();
-        (self.sequence, self.latest) = (self.sequence + 1, offset);
+    /// The next event; none where the agent is far beyond one of its limits.
+    fn event(&mut self, at: Offset, payload: Payload) -> Option<Event> {
+        let (now, wall) = self.clock.now();
+        let offset = at.min(now);
+        let timestamp = wall - Millis::try_from((now.0 - offset.0) / 1000).unwrap_or(0);
         let payload = self.redactor.payload(payload);
-        flat(Event { sequence: self.sequence, offset, timestamp, payload })
+        let is_call = matches!(payload, Payload::ToolInvoked(_));
+        // What was received is kept as such only where somebody asks for it, and has been counted.
+        let is_raw = matches!(payload, Payload::Raw(_));
+        let (event, size) = flat(Event { sequence: self.sequence + 1, offset, timestamp, payload });
+        if !self.traffic.record(if is_raw { EventSize::default() } else { size }, is_call) {
+            return None;
+        }
+        (self.sequence, self.latest) = (self.sequence + 1, self.latest.max(offset));
+        Some(event)
     }
 
     fn keep(&mut self, event: Event, execution: Option<Execution>) {

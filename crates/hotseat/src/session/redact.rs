@@ -4,6 +4,7 @@
 //! JSON; percent-encoded as in URLs; base64 and hex.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
@@ -134,18 +135,23 @@ impl Redactor {
             return;
         }
         let mut texts: Vec<Pieced> = Vec::new();
+        // The last text of each thing that texts are of.
+        let mut last: HashMap<Option<String>, usize> = HashMap::new();
         for (place, event) in events.iter().enumerate() {
             let Payload::Raw(raw) = &event.payload else { continue };
             for Piece { of, pointer } in pieces(&raw.event) {
                 // A piece that does not say what it belongs to goes on with what the last one belongs to.
-                let known = texts.iter_mut().rfind(|known| of.is_none() || known.of == of);
+                let known = if of.is_none() { texts.len().checked_sub(1) } else { last.get(&of).copied() };
                 match known {
-                    Some(known) => known.places.push((place, pointer)),
-                    None => texts.push(Pieced { of, places: vec![(place, pointer)] }),
+                    Some(known) => texts[known].places.push((place, pointer)),
+                    None => {
+                        last.insert(of, texts.len());
+                        texts.push(Pieced { places: vec![(place, pointer)] });
+                    }
                 }
             }
         }
-        for Pieced { places, .. } in texts {
+        for Pieced { places } in texts {
             let text = |place: &(usize, String)| match &events[place.0].payload {
                 Payload::Raw(raw) => raw.event.pointer(&place.1)?.as_str().map(str::to_string),
                 _ => None,
@@ -388,8 +394,6 @@ fn encoded_forms(value: &[u8]) -> Vec<Vec<u8>> {
 
 /// A text that was received in pieces.
 struct Pieced {
-    /// Which text it is, where its pieces say.
-    of: Option<String>,
     /// The events of its pieces, and where in each the piece stands.
     places: Vec<(usize, String)>,
 }

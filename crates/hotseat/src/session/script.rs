@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use crate::checks::{ArgumentPatterns, Pattern};
 use hotseat_document::Place;
 
+/// How many mistakes of an answer are told.
+const MOST_MISTAKES: usize = 10;
+
 /// A tool that is offered to the agent and answered by the test.
 #[derive(Debug, Clone)]
 pub struct ClientTool {
@@ -38,14 +41,6 @@ pub enum ToolReply {
     Content(Value),
     /// It fails with this message.
     Error(String),
-}
-
-/// What a tool returned, received as text: JSON where it is an object or a list, otherwise the text as it is.
-pub(crate) fn output_of_text(text: String) -> Value {
-    match hotseat_document::json::read_value(&text) {
-        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
-        Ok(_) | Err(_) => Value::String(text),
-    }
 }
 
 /// One answer to an interrupt.
@@ -85,6 +80,21 @@ pub struct AskedInterrupt<'a> {
     pub tool: Option<&'a str>,
 }
 
+/// What is wrong with an answer to an interrupt that says which JSON Schema its answers have; empty where nothing is.
+///
+/// # Errors
+/// When that is no JSON Schema, in words.
+pub(crate) fn response_mistakes(schema: &Value, payload: &Value) -> Result<Vec<String>, String> {
+    // Patterns are matched in linear time, for the agent writes them.
+    let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
+    let validator = options.build(schema).map_err(|error| error.to_string())?;
+    let mistakes = validator.iter_errors(payload).map(|error| {
+        let at = error.instance_path().to_string();
+        if at.is_empty() { error.to_string() } else { format!("{at}: {error}") }
+    });
+    Ok(mistakes.take(MOST_MISTAKES).collect())
+}
+
 /// The answers for a conversation, and which of them are used up.
 #[derive(Debug, Default)]
 pub struct TurnScript {
@@ -94,13 +104,26 @@ pub struct TurnScript {
     interrupts: Vec<InterruptAnswer>,
     /// For each answer, how often it was used in this turn.
     used_interrupts: Vec<usize>,
+    /// Tools by which an agent asks the user for something.
+    asking: Vec<String>,
 }
 
 impl TurnScript {
     /// A script with these tools.
     pub fn new(tools: Vec<ClientTool>) -> Self {
         let used_tools = tools.iter().map(|tool| vec![0; tool.answers.len()]).collect();
-        TurnScript { tools, used_tools, interrupts: Vec::new(), used_interrupts: Vec::new() }
+        TurnScript { tools, used_tools, ..TurnScript::default() }
+    }
+
+    /// The same where an agent asks the user for something by these tools.
+    #[must_use]
+    pub fn with_asking(self, asking: Vec<String>) -> Self {
+        TurnScript { asking, ..self }
+    }
+
+    /// Whether a tool asks the user for something: who calls it waits for what the user says next.
+    pub fn asks_user(&self, tool: &str) -> bool {
+        self.asking.iter().any(|asking| asking == tool)
     }
 
     /// Begins a turn with these answers to interrupts.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::deciding::{Looked, failure_of};
 use super::open::Ending;
 use super::{Ended, Session, TopicVisit};
-use crate::cases::{Topics, Trigger};
+use crate::cases::{Topics, TopicsDecided, Trigger};
 use crate::checks::Check;
 use crate::roles::{Asked, Candidate, Classified, Seen, TopicQuestion, failure};
 
@@ -240,14 +240,29 @@ impl Session<'_> {
 
     /// Decides visits of which some turns were not there when visits were decided last.
     async fn decide_visits(&mut self, visits: &[Visit]) {
+        if !self.decides_topics() {
+            return;
+        }
         let Some(followed) = &mut self.followed else { return };
         let topics = followed.topics.clone();
         let before = followed.decided;
         followed.decided = visits.last().map_or(before, |visit| visit.turns.end.max(before));
         for visit in visits.iter().filter(|visit| visit.turns.end > before) {
-            let turns = &self.conversation().turns[visit.turns.clone()];
-            if topics.following.always_decided || turns.iter().any(|turn| &*turn.caller == "simulator") {
-                self.decide_visit(&topics, visit, before).await;
+            self.decide_visit(&topics, visit, before).await;
+        }
+    }
+
+    /// Whether what topics assert is decided in this conversation: in one with a simulated user, or in all. In a program
+    /// nobody knows beforehand whether a user will be simulated, so unless it says otherwise it is decided there, too.
+    fn decides_topics(&self) -> bool {
+        let Some(followed) = &self.followed else { return false };
+        let is_program = self.case.body.is_some();
+        match followed.topics.following.decided {
+            TopicsDecided::Always => true,
+            TopicsDecided::Unsaid if is_program => true,
+            TopicsDecided::Unsaid | TopicsDecided::Simulated => {
+                let is_simulated = self.turns().iter().any(|turn| &*turn.caller == "simulator");
+                is_simulated || (!is_program && self.case.simulator.is_some())
             }
         }
     }
@@ -256,16 +271,16 @@ impl Session<'_> {
     /// needs nobody, then what a judge says.
     async fn decide_visit(&mut self, topics: &Topics, visit: &Visit, before: usize) {
         let Some(topic) = topics.graph.place(&visit.topic).map(|place| &topics.topics[place]) else { return };
-        let mut asked: Vec<(&Check, Looked)> = Vec::new();
+        let mut asked: Vec<(Check, Looked)> = Vec::new();
         let (start, end) = (visit.turns.start, visit.turns.end);
-        asked.extend(topic.checks.iter().map(|check| (check, Looked::Turns { start, end })));
+        asked.extend(topic.checks.iter().map(|check| (check.of_visit(), Looked::Turns { start, end })));
         for place in start.max(before)..end {
-            asked.extend(topic.turn_checks.iter().map(|check| (check, Looked::Turn(place))));
+            asked.extend(topic.turn_checks.iter().map(|check| (check.clone(), Looked::Turn(place))));
         }
         asked.sort_by_key(|(check, _)| check.judged().is_some());
         let begun = Instant::now();
         for (check, looked) in asked {
-            let mut checked = self.deciding.decide_one(check, looked, &mut self.recorder).await;
+            let mut checked = self.deciding.decide_one(&check, looked, &mut self.recorder).await;
             checked.topic = Some(TopicVisit { topic: visit.topic.clone(), visit: visit.number });
             self.checks.push(checked);
         }

@@ -56,7 +56,7 @@ pub(super) async fn say(
     given: &mut Given,
     agent: &mut dyn AgentSession,
     script: &mut TurnScript,
-    limits: Limits,
+    limits: Limits<'_>,
     recorder: &mut Recorder,
 ) -> Result<(), TurnError> {
     let turn = &given.turn;
@@ -94,7 +94,13 @@ pub(super) async fn say(
         script,
         limits,
     };
+    recorder.traffic().begin_turn();
     let said = agent.say(input, recorder).await;
+    let said = match (said, recorder.traffic().end_turn()) {
+        (Err(TurnError::Deadline), _) => Err(TurnError::Deadline),
+        (_, Some(failure)) => Err(failure.into()),
+        (said, None) => said,
+    };
     if matches!(said, Err(TurnError::Deadline | TurnError::Failed(_))) {
         // What is found out by nothing arriving happens now.
         recorder.as_of_now();

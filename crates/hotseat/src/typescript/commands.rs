@@ -120,7 +120,10 @@ impl Command<'_> {
                 let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
                 match turn.load_attachments(&folders) {
                     Err(words) => Reply::Wrong(words),
-                    Ok(()) => done(session.say(turn).await),
+                    Ok(()) => {
+                        turn.checks.iter_mut().for_each(by_name);
+                        done(session.say(turn).await)
+                    }
                 }
             }
         }
@@ -166,6 +169,7 @@ impl Command<'_> {
                     topic.place = place.unwrap_or_else(|| topics.place.clone());
                     for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
                         check.place = topic.place.clone();
+                        by_name(check);
                     }
                 }
                 done(session.declare_topics(Arc::new(topics)).await)
@@ -210,7 +214,12 @@ impl Command<'_> {
     /// What is wrong with it, in words.
     fn asserted(self, asserted: &Value, place: &Place) -> Result<Vec<Check>, String> {
         let checks = match &asserted["compared"] {
-            Value::Null => assertions_in(&keys_as_written(&asserted["assertion"], &OWN_ASSERT_KIND))?,
+            Value::Null => {
+                let written = keys_as_written(&asserted["assertion"], &OWN_ASSERT_KIND);
+                let mut checks = assertions_in(&written)?;
+                checks.iter_mut().for_each(by_name);
+                checks
+            }
             compared => vec![self.compared(compared, place)],
         };
         let own = self.given["message"].as_str().map(str::to_string);
@@ -333,6 +342,15 @@ fn negating(written: &Value, negated: bool) -> Value {
         }
     }
     written
+}
+
+/// A criterion that a function of the test decides is reported by its name.
+fn by_name(check: &mut Check) {
+    let is_own = check.scripted().is_some_and(|scripted| scripted.function.ends_with(" of the test)"));
+    if let (true, Some(name)) = (is_own, &check.criterion) {
+        let written = json!({"type": "satisfy", "criteria": name});
+        check.written = Some(Arc::new(negating(&written, check.negated)));
+    }
 }
 
 /// What stands between the parentheses of `expect(…)` or `evaluate(…)`, before the matcher at a place.

@@ -12,7 +12,9 @@ use super::engine::{File, MODULE};
 use super::keys::keys_as_written;
 use super::program::Program;
 use crate::cases::shape::CASE;
-use crate::cases::{Case, Decoding, GRAPH_TOPIC, Scenario, Suite, USER, topic_is_sound, user_is_sound};
+use crate::cases::{
+    Case, Decoding, GRAPH_TOPIC, Scenario, Suite, USER, Vocabulary, topic_is_sound, user_is_sound,
+};
 use crate::scripts::{Library, Places};
 use crate::session::Redactor;
 
@@ -27,7 +29,7 @@ pub fn cases(suite: &Suite, library: &Library, places: &Places, decoding: Decodi
     let declared = library.file(&suite.path, places).and_then(|(scripts, module)| {
         let folders = vec![suite.folder.clone(), places.root.clone(), PathBuf::new()];
         let file = File { scripts, module, folders };
-        declared(&file, library, decoding.redactor).map(|declared| (file, declared))
+        declared(&file, library, decoding).map(|declared| (file, declared))
     });
     let (file, declared) = match declared {
         Ok(declared) => declared,
@@ -84,7 +86,7 @@ struct Declared {
 }
 
 /// Runs a file to see what it declares.
-fn declared(file: &File, library: &Library, redactor: &Redactor) -> Result<Vec<Declared>, Diagnostic> {
+fn declared(file: &File, library: &Library, decoding: Decoding<'_>) -> Result<Vec<Declared>, Diagnostic> {
     let limits = Limits { time: LOADING, ..Limits::default() };
     let (of, library) = (file.clone(), library.clone());
     let run = thread::run(LOADING, move |stop| {
@@ -94,9 +96,11 @@ fn declared(file: &File, library: &Library, redactor: &Redactor) -> Result<Vec<D
             Context::new(&of.scripts, limits, of.furnish(library.looking(), hidden))?.until(stop);
         context.enter(MODULE, "declared", &of.module, &[])
     });
-    let found = run.and_then(|found| found).map_err(|error| without_secrets(error.diagnostic(), redactor))?;
+    let found = run
+        .and_then(|found| found)
+        .map_err(|error| without_secrets(error.diagnostic(), decoding.redactor))?;
     for stated in found["stated"].as_array().into_iter().flatten() {
-        is_sound(stated, file)?;
+        is_sound(stated, file, &decoding.shared.vocabulary)?;
     }
     let tests = found["tests"].as_array().into_iter().flatten();
     let mut all: Vec<Declared> = tests.map(|one| Declared::read(one, file)).collect();
@@ -106,9 +110,14 @@ fn declared(file: &File, library: &Library, redactor: &Redactor) -> Result<Vec<D
 }
 
 /// Looks at a topic or a simulated user that a file declares, whether a test uses it or not.
-fn is_sound(stated: &Value, file: &File) -> Result<(), Diagnostic> {
+fn is_sound(stated: &Value, file: &File, vocabulary: &Vocabulary) -> Result<(), Diagnostic> {
     let sound = match stated["topic"].as_str() {
-        Some(name) => topic_is_sound(name, &keys_as_written(&stated["said"], &Kind::Shape(&GRAPH_TOPIC))),
+        Some(name) => {
+            let criteria = stated["criteria"].as_array().into_iter().flatten();
+            let criteria: Vec<&str> = criteria.filter_map(Value::as_str).collect();
+            let said = keys_as_written(&stated["said"], &Kind::Shape(&GRAPH_TOPIC));
+            topic_is_sound(name, &said, &criteria, vocabulary)
+        }
         None => user_is_sound(&keys_as_written(&stated["said"], &Kind::Shape(&USER))),
     };
     let frames = file.scripts.frames(stated["at"].as_str().unwrap_or_default());

@@ -1,5 +1,6 @@
 //! Engines that know the module `hotseat`.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use hotseat_script::{Host, Module, Scripts};
 use serde_json::{Value, json};
 
 use crate::cases::scenario_set;
+use crate::checks::{Pattern, from_javascript};
 
 /// What scripts import.
 pub const MODULE: &str = "hotseat";
@@ -45,7 +47,7 @@ impl File {
                 Err(error) => json!({ "error": error }),
             })
         });
-        host.module(MODULE, CODE, hidden)
+        host.module(MODULE, CODE, matching(hidden))
     }
 
     /// The scenarios of a set that the file declares, as data.
@@ -81,6 +83,40 @@ impl File {
             _ => Ok(()),
         }
     }
+}
+
+/// The functions by which regular expressions of tests are matched: by the engine that matches the patterns of all tests.
+fn matching(hidden: Host) -> Host {
+    let text = |arguments: &[Value], place: usize| {
+        arguments.get(place).and_then(Value::as_str).unwrap_or_default().to_string()
+    };
+    let translated = move |arguments: &[Value]| {
+        let pattern = from_javascript(&text(arguments, 0), &text(arguments, 1))?;
+        let compiled = Pattern::compile(&pattern)?;
+        Ok::<_, String>((pattern, compiled))
+    };
+    let told = |result: Result<Value, String>| match result {
+        Ok(value) => json!({ "value": value }),
+        Err(error) => json!({ "error": error }),
+    };
+    let last: RefCell<Option<(String, String, Pattern)>> = RefCell::new(None);
+    hidden
+        .function("pattern", move |arguments| {
+            Ok(told(translated(&arguments).map(|(pattern, _)| pattern.into())))
+        })
+        .function("fits", move |arguments| {
+            let key = (text(&arguments, 0), text(&arguments, 1));
+            let mut last = last.borrow_mut();
+            // One pattern is often tried on many texts.
+            if !last.as_ref().is_some_and(|(source, flags, _)| (source, flags) == (&key.0, &key.1)) {
+                match translated(&arguments) {
+                    Ok((_, pattern)) => *last = Some((key.0, key.1, pattern)),
+                    Err(words) => return Ok(told(Err(words))),
+                }
+            }
+            let fits = last.as_ref().is_some_and(|(_, _, pattern)| pattern.fits(&text(&arguments, 2)));
+            Ok(told(Ok(fits.into())))
+        })
 }
 
 /// A path with all links followed, if there is something.

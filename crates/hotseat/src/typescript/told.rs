@@ -35,6 +35,7 @@ fn turn(turn: &Turn) -> Value {
     json!({
         "number": turn.number,
         "user": turn.user.as_deref().unwrap_or_default(),
+        "spoken": turn.user.is_some(),
         "text": text(turn),
         "calls": turn.tool_calls.iter().map(call).collect::<Vec<_>>(),
         "topic": turn.topic.as_deref(),

@@ -155,17 +155,15 @@ fn the_calls_that_an_agent_waits_for_are_those_it_names() {
     assert_eq!(told.calls(), ["1 confirm {} → yes"]);
 }
 
-/// A400: an agent that waits for a tool that nobody offers will wait for ever, which is said.
+/// A400: an agent that waits for a tool that nobody offers will wait for ever, which is no pass.
 #[test]
-fn waiting_for_a_tool_that_is_not_offered_is_noted() {
+fn waiting_for_a_tool_that_is_not_offered_is_no_pass() {
     let agent = agent_of(vec![|run| {
         run.started().tool_call("c1", "confirm_changes", &json!({})).pending(&["c1".to_string()])
     }]);
-    let told = Talk::with(&agent).says("hi").held().passed();
-    assert_eq!(
-        told.noting("the agent waits for an answer of tool confirm_changes").calls(),
-        ["1 confirm_changes {} → nothing"]
-    );
+    let told = Talk::with(&agent).says("hi").held();
+    let told = told.failed(TestError, "the agent called tool confirm_changes and waits for its result");
+    assert_eq!(told.calls(), ["1 confirm_changes {} → nothing"]);
 }
 
 /// A395

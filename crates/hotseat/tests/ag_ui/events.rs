@@ -183,7 +183,7 @@ fn activities_raw_and_custom_events() {
     let told = told.passed().noting("ACTIVITY_DELTA does not apply");
     let names: Vec<Value> = told.events("custom").iter().map(|event| event["name"].clone()).collect();
     assert_eq!(names, ["note", "bare", "activity.snapshot", "activity.snapshot", "activity.delta"]);
-    assert_eq!(told.events("custom")[4]["value"]["content"], json!({"step": 2}));
+    assert_eq!(told.events("custom")[4]["value"]["patch"], patch("/step"));
     assert_eq!(told.notes().len(), 1);
 }
 

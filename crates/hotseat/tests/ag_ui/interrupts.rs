@@ -19,7 +19,7 @@ fn asking(interrupts: Vec<Value>) -> FakeAgent {
 }
 
 fn approval() -> Value {
-    json!({"id": "int-1", "reason": "tool_call", "message": "Approve refund?", "toolCallId": "c1", "responseSchema": {"type": "object"}})
+    json!({"id": "int-1", "reason": "tool_call", "message": "Approve refund?", "toolCallId": "c1", "responseSchema": {}})
 }
 
 fn resuming(answers: Value) -> Value {

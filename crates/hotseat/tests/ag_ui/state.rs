@@ -2,6 +2,7 @@
 
 use hotseat_testkit::agui::Run;
 use hotseat_testkit::{FakeAgent, Request};
+use hotseat_trace::Conversation;
 use serde_json::{Value, json};
 
 use super::talk::{Talk, Told};
@@ -106,8 +107,26 @@ fn every_state_on_the_way_is_recorded() {
         vec![add("/a"), snapshot(json!({})), add("/b"), add("/no/where"), add("/c")],
     );
     assert_eq!(state, json!({"b": true, "c": true}));
-    let states: Vec<Value> = told.events("state.delta").iter().map(|event| event["state"].clone()).collect();
-    assert_eq!(states[0], json!({"first": 1, "a": true}));
-    assert_eq!(states[1..], [json!({"b": true}), Value::Null, json!({"b": true, "c": true})]);
+    // The trace tells each of them: the first as a whole, for what the request sent is not in it, the others as changes.
+    let mut conversation = Conversation::default();
+    let mut states = Vec::new();
+    for record in &told.0.events {
+        conversation.apply(&record.event);
+        if record.event.payload.type_name().starts_with("state.") {
+            states.push(conversation.state.as_deref().cloned());
+        }
+    }
+    let of_state = [
+        json!({"first": 1, "a": true}),
+        json!({}),
+        json!({"b": true}),
+        json!({"b": true}),
+        json!({"b": true, "c": true}),
+    ];
+    assert_eq!(states, of_state.map(Some));
+    let deltas = told.events("state.delta");
+    let whole: Vec<bool> = deltas.iter().map(|event| event.get("state").is_some()).collect();
+    let applied: Vec<bool> = deltas.iter().map(|event| event.get("applied") == Some(&json!(true))).collect();
+    assert_eq!((whole, applied), (vec![true, false, false, false], vec![true, true, false, true]));
     assert_eq!(told.0.conversation.state.as_deref(), Some(&json!({"b": true, "c": true})));
 }

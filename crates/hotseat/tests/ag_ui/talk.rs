@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat::adapters::ag_ui::{Envelope, Session, Strictness, Target};
+use hotseat::adapters::ag_ui::{Envelope, Session, Strictness, Target, TimingSource};
 use hotseat::adapters::http::Http;
 use hotseat::cases::{Case, Decoding, Inherited};
 use hotseat::document::{Source, yaml};
@@ -64,6 +64,7 @@ impl Talk {
             context: json!([]),
             forwarded_props: json!({}),
             strictness: Strictness::Lenient,
+            timing: TimingSource::Arrival,
             keep_raw: false,
         };
         let timeouts = Timeouts { turn: LONG, idle: LONG, case: None };

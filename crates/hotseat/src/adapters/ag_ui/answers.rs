@@ -9,8 +9,8 @@ use super::Session;
 use super::fold::{OpenInterrupt, UnansweredCall};
 use super::thread::Answered;
 use crate::adapters::client_tools::{self, ClientCall};
-use crate::adapters::{Limits, TurnError, unanswered_interrupt};
-use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript};
+use crate::adapters::{Limits, TurnError, not_offered, unanswered_interrupt};
+use crate::session::{AskedInterrupt, InterruptReply, Recorder, ToolReply, TurnScript, response_mistakes};
 
 /// What the next run answers.
 #[derive(Debug, Default)]
@@ -40,6 +40,9 @@ impl Session {
             };
             if let (InterruptReply::Resolved(_), Some(expired)) = (&reply, expired(interrupt)) {
                 return Err(expired);
+            }
+            if let InterruptReply::Resolved(payload) = &reply {
+                self.fits_schema(interrupt, payload, recorder)?;
             }
             recorder.as_of_now();
             let (status, payload) = match reply {
@@ -71,23 +74,43 @@ impl Session {
         Ok(answers)
     }
 
+    /// Whether an answer is one that the interrupt allows, where it says so.
+    fn fits_schema(
+        &self,
+        interrupt: &OpenInterrupt,
+        payload: &Value,
+        recorder: &mut Recorder,
+    ) -> Result<(), Failure> {
+        let schema = interrupt.value.get("responseSchema").filter(|schema| !schema.is_null());
+        let Some(schema) = schema else { return Ok(()) };
+        match response_mistakes(schema, payload) {
+            Ok(mistakes) if mistakes.is_empty() => Ok(()),
+            Ok(mistakes) => {
+                let message = "the answer to the interrupt (`resume`) does not fit its `responseSchema`";
+                let detail = format!("{}\nanswer: {payload}\nresponseSchema: {schema}", mistakes.join("\n"));
+                Err(Failure::new(FailureKind::TestError, message).with_detail(detail))
+            }
+            Err(words) => {
+                let message = format!("the `responseSchema` of an interrupt is no JSON Schema: {words}");
+                recorder.emit(Note { turn_id: self.thread.turn.id.clone(), message, event: None });
+                Ok(())
+            }
+        }
+    }
+
     /// Answers the calls of client-side tools from the script. Says whether there were any.
     pub(super) async fn answer(
         &mut self,
         unanswered: &[UnansweredCall],
         script: &mut TurnScript,
-        limits: Limits,
+        limits: Limits<'_>,
         recorder: &mut Recorder,
     ) -> Result<bool, TurnError> {
         let mut answered = false;
         for call in unanswered {
             if !script.has_tool(&call.name) {
                 if call.awaited {
-                    let message = format!(
-                        "the agent waits for an answer of tool {}, which the client does not offer",
-                        call.name
-                    );
-                    recorder.emit(Note { turn_id: self.thread.turn.id.clone(), message, event: None });
+                    not_offered(&call.name, script)?;
                 }
                 continue;
             }

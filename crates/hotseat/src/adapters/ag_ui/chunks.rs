@@ -13,6 +13,9 @@ use super::wire::{
 
 type Lane = Option<Arc<str>>;
 
+/// How many lanes may have something open at once: each chunk looks through them.
+const MOST_LANES: usize = 1000;
+
 /// A lane with something open.
 #[derive(Debug)]
 struct OpenLane {
@@ -103,7 +106,7 @@ impl Expander {
             (_, None) => return Err("the first TEXT_MESSAGE_CHUNK of a message has no messageId".to_string()),
             (_, Some(message_id)) => {
                 self.close(&lane, out);
-                self.open(&lane, Open::Text { id: message_id.clone(), role: chunk.role.clone() });
+                self.open(&lane, Open::Text { id: message_id.clone(), role: chunk.role.clone() })?;
                 out.push(Event::TextStart(TextStart {
                     message_id: message_id.clone(),
                     role: chunk.role,
@@ -141,7 +144,7 @@ impl Expander {
                     ));
                 };
                 self.close(&lane, out);
-                self.open(&lane, Open::Tool { id: tool_call_id.clone(), name: tool_call_name.clone() });
+                self.open(&lane, Open::Tool { id: tool_call_id.clone(), name: tool_call_name.clone() })?;
                 out.push(Event::ToolStart(ToolStart {
                     tool_call_id: tool_call_id.clone(),
                     tool_call_name,
@@ -171,7 +174,7 @@ impl Expander {
             }
             (_, Some(message_id)) => {
                 self.close(&lane, out);
-                self.open(&lane, Open::Reasoning { id: message_id.clone() });
+                self.open(&lane, Open::Reasoning { id: message_id.clone() })?;
                 out.push(Event::ReasoningMessageStart(Span {
                     message_id: Some(message_id.clone()),
                     subagent_run_id: lane.clone(),
@@ -219,8 +222,12 @@ impl Expander {
         }
     }
 
-    fn open(&mut self, lane: &Lane, open: Open) {
+    fn open(&mut self, lane: &Lane, open: Open) -> Result<(), String> {
+        if self.lanes.len() >= MOST_LANES {
+            return Err(format!("more than {MOST_LANES} sub-agents have something open at once"));
+        }
         self.lanes.push(OpenLane { lane: lane.clone(), open, interrupted: false });
+        Ok(())
     }
 
     fn close(&mut self, lane: &Lane, out: &mut Vec<Event>) {

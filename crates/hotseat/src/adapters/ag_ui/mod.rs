@@ -7,27 +7,32 @@
 mod answers;
 mod chunks;
 mod content;
+mod event_times;
 mod fold;
+mod history;
 mod request;
 mod sequence;
 mod thread;
 mod wire;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use hotseat_trace::{Failure, FailureKind};
+use hotseat_trace::{Failure, FailureKind, Note};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Url};
 use serde_json::Value;
 
 use self::answers::Answers;
+use self::event_times::EventTimes;
+pub use self::event_times::TimingSource;
 pub use self::fold::Strictness;
 use self::fold::{Asked, Finished, Run, RunEnd, RunOptions};
 use self::thread::Thread;
 use super::http::{self, Http, Outgoing, ReadError};
 use super::sse::{self, Decoder};
 use super::{
-    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt,
+    AgentSession, Carries, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often, excerpt, unread,
 };
 use crate::session::{Message, Recorder, TurnScript, media};
 
@@ -50,6 +55,8 @@ pub struct Target {
     pub forwarded_props: Value,
     /// How strictly the rules of the protocol are taken.
     pub strictness: Strictness,
+    /// Which times count.
+    pub timing: TimingSource,
     /// Whether every event is kept in the trace as received.
     pub keep_raw: bool,
 }
@@ -108,7 +115,7 @@ impl Session {
         &mut self,
         answers: &Answers,
         script: &TurnScript,
-        limits: Limits,
+        limits: Limits<'_>,
         recorder: &mut Recorder,
     ) -> Result<Finished, TurnError> {
         self.requests += 1;
@@ -123,40 +130,45 @@ impl Session {
             address_key: "target.endpoint",
         };
         recorder.as_of_now();
+        let mut times = EventTimes::since(recorder);
         let mut response = self.http.send(outgoing, limits).await?;
         if let Some(failure) = not_a_stream(&mut response, limits).await {
             return Err(failure.into());
         }
 
         let options = RunOptions { strictness: self.target.strictness, keep_raw: self.target.keep_raw };
+        let turn_id = self.thread.turn.id.clone();
         let mut run = Run::new(&mut self.thread, asked, options);
         let mut decoder = Decoder::default();
         let mut given_up = None;
         // Once the agent is done, what else it sends must come soon; pings do not make the wait longer.
-        let mut grace: Option<Limits> = None;
+        let mut grace: Option<Limits<'_>> = None;
         loop {
             grace = run.has_ended().then(|| grace.unwrap_or_else(|| limits.in_grace()));
-            let bytes = match http::next_bytes(&mut response, grace.unwrap_or(limits)).await {
-                Ok(Some(bytes)) => bytes,
-                Ok(None) => {
-                    recorder.as_of(response.at());
-                    break;
-                }
-                // After the terminal event nothing more is owed: not an orderly end, and not an end at all.
-                Err(_) if run.has_ended() => break,
-                Err(error) => {
-                    given_up = Some(error);
-                    break;
+            let received = http::next_bytes(&mut response, grace.unwrap_or(limits)).await;
+            if received.is_ok() {
+                recorder.as_of(response.at());
+            }
+            let mut broken = None;
+            let mut take = |data: Cow<'_, str>| {
+                if broken.is_none() && limits.over_within().is_none() {
+                    let at = times.time_of(&data, &self.target.timing, recorder);
+                    broken = run.receive(&data, at, &mut |payload| recorder.emit_at(at, payload)).err();
                 }
             };
-            recorder.as_of(response.at());
-            let mut broken = None;
-            let fed = decoder.feed(&bytes, |data| {
-                if broken.is_none() {
-                    let at = recorder.now();
-                    broken = run.receive(&data, at, &mut |payload| recorder.emit(payload)).err();
+            let (fed, ended) = match received {
+                Ok(Some(bytes)) => (decoder.feed(&bytes, take), false),
+                Ok(None) => {
+                    decoder.finish(&mut take);
+                    (Ok(()), true)
                 }
-            });
+                // After the terminal event nothing more is owed: not an orderly end, and not an end at all.
+                Err(_) if run.has_ended() => (Ok(()), true),
+                Err(error) => {
+                    given_up = Some(error);
+                    (Ok(()), true)
+                }
+            };
             let too_long = fed.err().map(|_| format!("an event is longer than {} bytes", sse::MAX_EVENT));
             if let Some(message) = broken.or(too_long) {
                 let at = recorder.now();
@@ -164,6 +176,13 @@ impl Session {
                 let _ = run.finish(at, &mut |payload| recorder.emit(payload));
                 return Err(Failure::new(FailureKind::ProtocolError, message).into());
             }
+            if ended {
+                break;
+            }
+        }
+        if let Some(unfinished) = decoder.unfinished().filter(|_| run.has_ended()) {
+            let (turn_id, message) = (turn_id, unread(&unfinished));
+            recorder.emit(Note { turn_id, message, event: None });
         }
 
         let (received, open) = (run.received(), run.still_open());
@@ -172,6 +191,7 @@ impl Session {
         match (given_up, end) {
             (Some(ReadError::Deadline), _) => Err(TurnError::Deadline),
             (Some(ReadError::Silent), _) => Err(http::silent(limits.idle).into()),
+            (Some(ReadError::Limit(failure)), _) => Err(failure.into()),
             (Some(ReadError::Broken(words)), _) => Err(cut(received, &decoder, &open, Some(&words)).into()),
             (None, Ok(RunEnd::Cut)) => Err(cut(received, &decoder, &open, None).into()),
             (None, Ok(RunEnd::Failed(error))) => Err(TurnError::Run(error)),
@@ -205,7 +225,7 @@ impl AgentSession for Session {
 }
 
 /// The failure of an answer that is not a stream of events, whatever its status says.
-async fn not_a_stream(response: &mut http::Response, limits: Limits) -> Option<Failure> {
+async fn not_a_stream(response: &mut http::Response, limits: Limits<'_>) -> Option<Failure> {
     let encoding = http::bare_header(response, "content-encoding");
     if !matches!(encoding.as_str(), "" | "identity") {
         let message = format!("the answer is encoded as {encoding}, which was not asked for");
@@ -249,10 +269,11 @@ fn cut(received: u64, decoder: &Decoder, open: &[String], broken: Option<&str>) 
     Failure::new(FailureKind::ProtocolError, message).with_detail(detail.join("\n"))
 }
 
-/// Takes in the streams of each turn as an agent would send them and returns what is recorded. Where a real stream
+/// Takes in the streams of each turn as an agent would send them and returns what is recorded, and the state that the
+/// agent would be sent next. Where a real stream
 /// would be given up, the rest of it is left out. For the project's own fuzzing; not part of the interface.
 #[doc(hidden)]
-pub fn fold_streams(turns: &[Vec<Vec<u8>>], strictness: Strictness) -> Vec<hotseat_trace::Payload> {
+pub fn fold_streams(turns: &[Vec<Vec<u8>>], strictness: Strictness) -> (Vec<hotseat_trace::Payload>, Value) {
     let (mut recorded, mut requests) = (Vec::new(), 0);
     let mut thread = Thread::new("thread".into(), Value::Null);
     for (number, streams) in turns.iter().enumerate() {
@@ -270,5 +291,5 @@ pub fn fold_streams(turns: &[Vec<Vec<u8>>], strictness: Strictness) -> Vec<hotse
             let _ = run.finish(at, &mut |payload| recorded.push(payload));
         }
     }
-    recorded
+    (recorded, thread.state)
 }

@@ -3,9 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use hotseat_trace::PatchAllowance;
 use serde_json::{Map, Value, json};
 
+use super::history::{MessageHistory, Slot};
 use super::wire::{self, Message};
+use crate::adapters::json_text::readable;
 
 /// What a session knows between two requests.
 #[derive(Debug)]
@@ -13,15 +16,21 @@ pub struct Thread {
     /// Id of the conversation; the same in every request.
     pub id: Arc<str>,
     /// The messages so far, with the ids that the server gave them.
-    pub history: Vec<Message>,
+    pub history: MessageHistory,
     /// The shared state as last seen.
     pub state: Value,
+    /// Whether the trace tells the state: what the first request sends is not in it.
+    pub state_told: bool,
+    /// What patches of the state and of activities may still copy.
+    pub patching: PatchAllowance,
     /// The current turn.
     pub turn: ThreadTurn,
     /// Calls by their id on the wire; where a server gave an id twice, the later call.
     pub calls: HashMap<Arc<str>, KnownCall>,
     /// Other ids that snapshots give to calls of the current turn, and the ids by which those are known.
-    pub aliases: HashMap<Arc<str>, Arc<str>>,
+    aliases: HashMap<Arc<str>, Arc<str>>,
+    /// The same the other way round, the last ones last.
+    names: HashMap<Arc<str>, Vec<Arc<str>>>,
     /// How many calls there were, to tell apart those whose id was given twice.
     calls_made: usize,
     /// Activities by message id: they are shown to people and never sent back.
@@ -39,12 +48,40 @@ pub struct ThreadTurn {
     pub user_message: Arc<str>,
     /// What the user said.
     pub user_text: String,
-    /// Texts of the agent that are in the trace, with the ids of their messages.
-    pub texts: Vec<(Arc<str>, String)>,
+    /// Texts of the agent that are in the trace.
+    pub texts: SaidTexts,
     /// Wire ids of the turn's calls, in order.
     pub calls: Vec<Arc<str>>,
     /// What stood in the history before the turn, noted when its first snapshot replaces the history.
     pub before: Option<Before>,
+    /// How many messages were replaced by snapshots.
+    taken_over: usize,
+}
+
+/// How many messages snapshots may replace in a turn: each takes the place of all that are known.
+const MOST_TAKEN_OVER: usize = 10_000_000;
+
+/// Texts of the agent, as they are asked for again.
+#[derive(Debug, Default)]
+pub struct SaidTexts {
+    by_id: HashMap<Arc<str>, HashSet<String>>,
+    trimmed: HashSet<String>,
+}
+
+impl SaidTexts {
+    /// Notes a text and the message that says it. Says whether it is a new one.
+    pub fn add(&mut self, id: &Arc<str>, text: &str) -> bool {
+        self.trimmed.insert(text.trim().to_string());
+        self.by_id.entry(id.clone()).or_default().insert(text.to_string())
+    }
+
+    /// Whether any message has said this, or the message with this id has said it among other things.
+    pub fn knows(&self, id: &str, text: &str) -> bool {
+        let text = text.trim();
+        self.trimmed.contains(text)
+            || !id.is_empty()
+                && self.by_id.get(id).is_some_and(|known| known.iter().any(|known| known.contains(text)))
+    }
 }
 
 /// The part of a history that is older than the current turn.
@@ -53,7 +90,7 @@ pub struct Before {
     /// Ids of all its messages.
     pub ids: HashSet<String>,
     /// What the user said in it.
-    pub user_texts: Vec<String>,
+    pub user_texts: HashSet<String>,
 }
 
 /// A tool call that was seen.
@@ -100,10 +137,46 @@ impl Arguments {
         if text.trim().is_empty() {
             return Arguments::Json(Value::Object(Map::new()));
         }
-        match hotseat_document::json::read_value(text) {
+        match hotseat_document::json::read_value(&readable(text)) {
             Ok(value) => Arguments::Json(value),
             Err(_) => Arguments::Broken(text.to_string()),
         }
+    }
+
+    /// The arguments as text in which the members of objects are sorted: equal arguments have equal texts.
+    pub fn sorted(&self) -> String {
+        fn write(value: &Value, text: &mut String) {
+            match value {
+                Value::Object(members) => {
+                    let mut members: Vec<(&String, &Value)> = members.iter().collect();
+                    members.sort_by_key(|(key, _)| *key);
+                    text.push('{');
+                    for (key, value) in members {
+                        text.push_str(&Value::from(key.as_str()).to_string());
+                        text.push(':');
+                        write(value, text);
+                        text.push(',');
+                    }
+                    text.push('}');
+                }
+                Value::Array(values) => {
+                    text.push('[');
+                    for value in values {
+                        write(value, text);
+                        text.push(',');
+                    }
+                    text.push(']');
+                }
+                scalar => text.push_str(&scalar.to_string()),
+            }
+        }
+        let mut text = String::new();
+        match self {
+            Arguments::Unknown => {}
+            Arguments::Json(value) => write(value, &mut text),
+            Arguments::Broken(broken) => text = format!("broken {broken}"),
+        }
+        text
     }
 
     /// Whether nothing is known of them, or only that there are none, which may mean that they were lost.
@@ -134,11 +207,14 @@ impl Thread {
     pub fn new(id: Arc<str>, state: Value) -> Self {
         Thread {
             id,
-            history: Vec::new(),
+            history: MessageHistory::default(),
             state,
+            state_told: false,
+            patching: PatchAllowance::default(),
             turn: ThreadTurn::default(),
             calls: HashMap::new(),
             aliases: HashMap::new(),
+            names: HashMap::new(),
             calls_made: 0,
             activities: HashMap::new(),
         }
@@ -148,6 +224,7 @@ impl Thread {
     pub fn begin_turn(&mut self, id: Arc<str>, user_message: Arc<str>, text: &str) {
         self.history.push(object(json!({"id": user_message, "role": "user", "content": text})));
         self.aliases.clear();
+        self.names.clear();
         self.turn = ThreadTurn {
             id,
             number: self.turn.number + 1,
@@ -159,13 +236,13 @@ impl Thread {
 
     /// Puts messages before the first turn.
     pub fn remember(&mut self, messages: Vec<Message>) {
-        self.history = messages;
+        self.history = messages.into_iter().collect();
     }
 
     /// Gives the user's message of this turn content in parts.
     pub fn set_user_content(&mut self, parts: Value) {
-        if let Some(message) = self.history.last_mut() {
-            message.insert("content".to_string(), parts);
+        if let Some(slot) = self.history.with_id(&self.turn.user_message) {
+            self.history.at(slot).insert("content".to_string(), parts);
         }
     }
 
@@ -176,8 +253,15 @@ impl Thread {
 
     /// The id under which the history holds a call: what the server's last snapshot calls it.
     pub fn id_in_history(&self, id: &Arc<str>) -> Arc<str> {
-        let mut names = self.aliases.iter().filter(|(_, known)| *known == id).map(|(name, _)| name);
-        names.find(|name| self.caller(name).is_some()).unwrap_or(id).clone()
+        let mut names = self.names.get(id).into_iter().flatten().rev();
+        names.find(|name| self.history.caller(name).is_some()).unwrap_or(id).clone()
+    }
+
+    /// Notes another id of a call.
+    pub fn add_alias(&mut self, name: Arc<str>, known: Arc<str>) {
+        if self.aliases.insert(name.clone(), known.clone()).is_none() {
+            self.names.entry(known).or_default().push(name);
+        }
     }
 
     /// A call of the current turn.
@@ -204,49 +288,36 @@ impl Thread {
         trace_id
     }
 
-    /// The last message of the current turn that fits. Servers that number what they say from the start of each
-    /// turn give ids again, so what is older is not looked at.
-    fn place_in_turn(&self, fits: impl Fn(&Message) -> bool) -> Option<usize> {
-        for (place, message) in self.history.iter().enumerate().rev() {
-            if fits(message) {
-                return Some(place);
-            }
-            if wire::id(message) == Some(&self.turn.user_message) {
-                return None;
-            }
-        }
-        None
+    /// Where the messages of the current turn begin. Servers that number what they say from the start of each turn give
+    /// ids again, so what is older is not looked at.
+    fn is_of_turn(&self, slot: &Slot) -> bool {
+        self.history.with_id(&self.turn.user_message).is_none_or(|begins| *slot >= begins)
     }
 
     /// The message of the current turn with this id and role, or a new empty one at the end.
     pub fn message(&mut self, id: &str, role: &str) -> &mut Message {
-        let place =
-            self.place_in_turn(|message| wire::id(message) == Some(id) && wire::role(message) == role);
-        let place = place.unwrap_or_else(|| {
-            self.history.push(object(json!({"id": id, "role": role})));
-            self.history.len() - 1
-        });
-        &mut self.history[place]
+        let slot = self.message_place(id, role);
+        self.history.at(slot)
+    }
+
+    fn message_place(&mut self, id: &str, role: &str) -> Slot {
+        let known = self.history.with_role(id, role).filter(|slot| self.is_of_turn(slot));
+        known.unwrap_or_else(|| self.history.push(object(json!({"id": id, "role": role}))))
     }
 
     /// The last message with this id, whoever said it.
     pub fn any_message(&mut self, id: &str) -> Option<&mut Message> {
-        self.history.iter_mut().rfind(|message| wire::id(message) == Some(id))
+        self.history.with_id(id).map(|slot| self.history.at(slot))
     }
 
     /// Puts a call into the assistant message that made it.
     pub fn put_call(&mut self, id: &str, name: &str, parent: Option<&str>) {
-        if self.place_in_turn(|message| wire::calls(message).any(|call| call.id == id)).is_some() {
+        if self.history.caller(id).is_some_and(|slot| self.is_of_turn(&slot)) {
             return;
         }
         let entry = json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
-        let message = self.message(parent.unwrap_or(id), "assistant");
-        match message.get_mut("toolCalls").and_then(Value::as_array_mut) {
-            Some(calls) => calls.push(entry),
-            None => {
-                message.insert("toolCalls".to_string(), Value::Array(vec![entry]));
-            }
-        }
+        let slot = self.message_place(parent.unwrap_or(id), "assistant");
+        self.history.add_call(slot, id, entry);
     }
 
     /// Puts a second call with the id of another behind everything, with that one's arguments until it has its own.
@@ -267,20 +338,12 @@ impl Thread {
 
     /// The entry of a call in the message that made it.
     pub fn call_entry(&mut self, id: &str) -> Option<&mut Value> {
-        let messages = self.history.iter_mut().rev();
-        let mut calls = messages.filter_map(|message| message.get_mut("toolCalls")?.as_array_mut()).flatten();
-        calls.find(|call| call.get("id").and_then(Value::as_str) == Some(id))
-    }
-
-    /// The place of the message that made a call.
-    fn caller(&self, call_id: &str) -> Option<usize> {
-        self.history.iter().rposition(|message| wire::calls(message).any(|call| call.id == call_id))
+        self.history.call_entry(id)
     }
 
     /// What the history holds as the result of a call.
     pub fn result(&self, call_id: &str) -> Option<&Value> {
-        let from = self.caller(call_id).map_or(0, |caller| caller + 1);
-        self.history[from..].iter().rfind(|message| answers(message, call_id))?.get("content")
+        self.history.result(call_id)
     }
 
     /// Puts a result behind the message that made the call and behind the results that are there already.
@@ -291,28 +354,21 @@ impl Thread {
         content: Value,
         error: Option<&str>,
     ) -> &mut Message {
-        let caller = self.caller(call_id);
-        let from = caller.map_or(0, |caller| caller + 1);
-        while let Some(known) = self.history[from..].iter().position(|message| answers(message, call_id)) {
-            self.history.remove(from + known);
-        }
-        let place = match caller {
-            Some(_) => from + self.history[from..].iter().take_while(|m| wire::role(m) == "tool").count(),
-            None => self.history.len(),
-        };
         let mut message =
             object(json!({"id": message_id, "role": "tool", "toolCallId": call_id, "content": content}));
         if let Some(error) = error {
             message.insert("error".to_string(), Value::String(error.to_string()));
         }
-        self.history.insert(place, message);
-        &mut self.history[place]
+        self.history.put_result(call_id, message)
     }
 
     /// Takes over the messages of a snapshot, in its order. Messages of a role that a producer never puts into
     /// its snapshots (activity, reasoning) are kept, each behind what it
     /// followed.
-    pub fn take_over(&mut self, snapshot: &[Message]) {
+    ///
+    /// # Errors
+    /// When that is to be done over and over again for more messages than any conversation has.
+    pub fn take_over(&mut self, snapshot: &[Message]) -> Result<(), String> {
         if self.turn.before.is_none() {
             self.turn.before = Some(self.before());
         }
@@ -320,21 +376,41 @@ impl Thread {
         let kept_roles: Vec<&str> =
             ["activity", "reasoning"].into_iter().filter(|role| !listed(role)).collect();
         let is_kept = |message: &Message| kept_roles.contains(&wire::role(message));
-        let mut history = snapshot.to_vec();
         let ours = std::mem::take(&mut self.history);
-        if ours.iter().any(is_kept) {
-            let mut behind: Option<usize> = None;
-            for message in ours {
-                if is_kept(&message) {
-                    let place = behind.map_or(history.len(), |place| place + 1);
-                    history.insert(place, message);
-                    behind = Some(place);
-                } else if let Some(id) = wire::id(&message) {
-                    behind = history.iter().position(|other| wire::id(other) == Some(id)).or(behind);
-                }
+        self.turn.taken_over += ours.iter().count();
+        if self.turn.taken_over > MOST_TAKEN_OVER {
+            return Err("MESSAGES_SNAPSHOT comes too often for a conversation of this length".to_string());
+        }
+        if !ours.iter().any(is_kept) {
+            self.history = snapshot.iter().cloned().collect();
+            return Ok(());
+        }
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (place, message) in snapshot.iter().enumerate() {
+            if let Some(id) = wire::id(message) {
+                places.entry(id).or_insert(place);
             }
         }
+        // What is kept, by the place in the snapshot that it stands behind.
+        let mut kept: HashMap<usize, Vec<Message>> = HashMap::new();
+        let mut behind = snapshot.len();
+        for message in ours {
+            if is_kept(&message) {
+                kept.entry(behind).or_default().push(message);
+            } else if let Some(place) = wire::id(&message).and_then(|id| places.get(id)) {
+                behind = *place;
+            }
+        }
+        let messages = snapshot.iter().enumerate().flat_map(|(place, message)| {
+            let behind = kept.remove(&place).unwrap_or_default();
+            std::iter::once(message.clone()).chain(behind)
+        });
+        let mut history: MessageHistory = messages.collect();
+        for message in kept.remove(&snapshot.len()).unwrap_or_default() {
+            history.push(message);
+        }
         self.history = history;
+        Ok(())
     }
 
     fn before(&self) -> Before {
@@ -384,11 +460,6 @@ impl Thread {
             _ => true,
         })
     }
-}
-
-/// Whether a message holds the result of a call.
-fn answers(message: &Message, call_id: &str) -> bool {
-    wire::role(message) == "tool" && message.get("toolCallId").and_then(Value::as_str) == Some(call_id)
 }
 
 /// The members of a JSON value that is known to be an object.

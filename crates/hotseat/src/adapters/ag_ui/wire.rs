@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::adapters::excerpt;
+use crate::adapters::json_text::{self, joined, readable};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -189,6 +190,9 @@ macro_rules! events {
             /// When the text is not a JSON object with a `type`, or a known type lacks a member or has one of
             /// the wrong type. The error is worded for people.
             pub fn parse(text: &str) -> Result<Received, String> {
+                let text = readable(text);
+                // Only a text that comes in pieces can get its other half from the next event.
+                let text = &*if may_be_piece(&text) { text } else { Cow::Owned(joined(text.into_owned())) };
                 let head = match Head::in_front(text) {
                     Some(head) => head,
                     None => serde_json::from_str(text).map_err(|error| not_an_event(text, &error))?,
@@ -274,9 +278,13 @@ impl<'a> Head<'a> {
         let rest = text.strip_prefix("{\"type\":")?;
         let rest = rest.strip_prefix(' ').unwrap_or(rest).strip_prefix('"')?;
         let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c == '_'))?;
+        let name = &rest[..end];
+        let rest = &rest[end..];
+        // A second `type` is a fault, which only the whole text shows. It may be written with escapes.
+        let may_repeat = rest.contains("\"type\"") || rest.contains("\\u00");
         let plain =
-            rest[end..].starts_with('"') && KNOWN.contains(&&rest[..end]) && !text.contains("subagentRunId");
-        plain.then(|| Head { r#type: Cow::Borrowed(&rest[..end]), subagent_run_id: Tag::Absent })
+            rest.starts_with('"') && KNOWN.contains(&name) && !may_repeat && !rest.contains("subagentRunId");
+        plain.then_some(Head { r#type: Cow::Borrowed(name), subagent_run_id: Tag::Absent })
     }
 }
 
@@ -296,8 +304,15 @@ impl<'de> Deserialize<'de> for Tag {
     }
 }
 
+/// Whether the text of an event is none of those with half a character in them, or may be continued by another event.
+fn may_be_piece(text: &str) -> bool {
+    !text.contains(json_text::MARK)
+        || ["_CONTENT", "_ARGS", "_CHUNK"].iter().any(|kind| text.contains(&format!("{kind}\"")))
+}
+
 fn not_an_event(text: &str, error: &serde_json::Error) -> String {
     let reason = match serde_json::from_str::<Value>(text) {
+        _ if error.to_string().starts_with("duplicate field") => without_place(error),
         Ok(Value::Object(object)) if object.contains_key("type") => "its `type` is not text".to_string(),
         Ok(Value::Object(_)) => "it has no `type`".to_string(),
         Ok(_) => "it is not a JSON object".to_string(),
@@ -330,11 +345,6 @@ pub fn text(content: Option<&Value>) -> String {
         Some(Value::Null) | None => String::new(),
         Some(other) => other.to_string(),
     }
-}
-
-/// Whether a list is content in parts, rather than a result that happens to be a list.
-pub fn is_parts(items: &[Value]) -> bool {
-    !items.is_empty() && items.iter().all(|item| item.get("type").is_some_and(Value::is_string))
 }
 
 /// A tool call inside an assistant message.
@@ -396,6 +406,20 @@ mod tests {
             let error = Event::parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_second_type_is_an_error_wherever_it_stands() {
+        let first = r#"{"type":"CUSTOM","name":"x","value":{"type":"inner"}"#;
+        for second in
+            [r#","type":"CUSTOM"}"#, r#","\u0074ype":"TOOL_CALL_START"}"#, r#", "typ\u0065" : "RAW"}"#]
+        {
+            let error = Event::parse(&format!("{first}{second}")).unwrap_err();
+            assert!(error.contains("duplicate field `type`"), "{second}: {error}");
+        }
+        let late = r#"{"name":"x","type":"CUSTOM","value":1,"type":"CUSTOM"}"#;
+        assert!(Event::parse(late).unwrap_err().contains("duplicate field `type`"));
+        assert!(Event::parse(&format!("{first}}}")).is_ok());
     }
 
     #[test]

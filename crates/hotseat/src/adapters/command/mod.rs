@@ -19,7 +19,7 @@ use self::program::{Program, ReadError};
 use self::wire::Line;
 use super::client_tools::{self, ClientCall};
 use super::http::{self, Http};
-use super::telling::{Arguments, Telling, output_of_text};
+use super::telling::{Arguments, Telling};
 use super::template::{
     Given, Placeholder, Values, attachments_as_json, fill_text, message_as_json, references, user_message,
 };
@@ -28,7 +28,7 @@ use super::{
     excerpt,
 };
 use crate::process::LastOutput;
-use crate::session::{Message, Part, Recorder, ToolReply, TurnScript, media};
+use crate::session::{Message, Part, Recorder, ToolReply, TurnScript, media, output_of_content};
 
 /// How much of the error output is shown with a failure.
 const SHOWN: usize = 4000;
@@ -129,8 +129,7 @@ impl Session {
         let message = self.message(text, content, options, script);
         let Some(program) = &mut self.program else { return Ok(()) };
         if let Some(line) = program.unasked() {
-            let words = format!("the program printed something after `done`: {}", excerpt(&line, 200));
-            return Err(Failure::new(FailureKind::ProtocolError, words).into());
+            return Err(printed_after_done(&line).into());
         }
         program.send(&message);
         let run_id: Arc<str> = format!("message-{}", self.turns).into();
@@ -267,11 +266,23 @@ impl Session {
         Ok(())
     }
 
+    /// The last turn is over: a program whose input ends has nothing more to say.
+    async fn hear_the_rest(&mut self) -> Result<(), Failure> {
+        let Some(program) = self.program.as_mut().filter(|_| !self.broken) else { return Ok(()) };
+        let rest = program.rest(GRACE).await;
+        if rest.is_empty() { Ok(()) } else { Err(printed_after_done(&rest)) }
+    }
+
     async fn end(&mut self) {
         if let Some(program) = self.program.take() {
             program.end(if self.broken { Duration::ZERO } else { GRACE }).await;
         }
     }
+}
+
+fn printed_after_done(words: &str) -> Failure {
+    let message = format!("the program printed something after `done`: {}", excerpt(words, 200));
+    Failure::new(FailureKind::ProtocolError, message)
 }
 
 /// Whether the arguments of a command carry what the user says.
@@ -302,6 +313,10 @@ impl AgentSession for Session {
         Box::pin(self.hold_turn(input, recorder))
     }
 
+    fn settle(&mut self) -> Pending<'_, Result<(), Failure>> {
+        Box::pin(self.hear_the_rest())
+    }
+
     fn close(&mut self) -> Pending<'_, ()> {
         Box::pin(self.end())
     }
@@ -315,6 +330,24 @@ impl AgentSession for Session {
     }
 }
 
+/// Takes in the lines of a turn as a program would print them and returns what is recorded. For the project's own
+/// fuzzing; not part of the interface.
+#[doc(hidden)]
+pub fn fold_lines(printed: &[u8]) -> Vec<hotseat_trace::Payload> {
+    let mut recorder = Recorder::new(crate::session::Redactor::default(), true);
+    let mut telling = Telling::new("turn-1".into(), &mut recorder);
+    let (mut heard, mut calls, script) = (Heard::default(), HashMap::new(), TurnScript::new(Vec::new()));
+    for (number, line) in String::from_utf8_lossy(printed).lines().enumerate() {
+        let Ok(line) = wire::read(line, number as u64 + 1, 1) else { break };
+        match heard.take_in(line, &mut calls, &script, &mut telling) {
+            Ok(Next::More) => {}
+            Ok(Next::Done | Next::Answer(_)) | Err(_) => break,
+        }
+    }
+    heard.end_message(&mut telling);
+    recorder.finish().1.into_iter().map(|record| record.event.payload).collect()
+}
+
 /// What was heard in a turn.
 #[derive(Default)]
 struct Heard {
@@ -322,6 +355,8 @@ struct Heard {
     /// The message whose pieces are coming in.
     arriving: Option<(String, Offset)>,
     answered: usize,
+    /// Calls that were announced with an id, which says that a result follows: their ids in the trace and their tools.
+    announced: Vec<(Arc<str>, String)>,
     usage: Option<Value>,
     finish_reason: Option<Arc<str>>,
 }
@@ -375,6 +410,7 @@ impl Heard {
                 let trace_id = telling.call(id.as_deref().unwrap_or(""), &name, None);
                 let arguments = Arguments::of_json(arguments);
                 telling.arguments(&trace_id, arguments.clone());
+                let is_announced = id.is_some();
                 let id = id.unwrap_or_else(|| trace_id.to_string());
                 calls.insert(id.clone(), trace_id.clone());
                 match reply {
@@ -387,6 +423,7 @@ impl Heard {
                         let arguments = arguments.value();
                         return Ok(Next::Answer(Offered { id, trace_id, name, arguments }));
                     }
+                    None if is_announced => self.announced.push((trace_id, name)),
                     None => {}
                 }
             }
@@ -414,6 +451,16 @@ impl Heard {
                     telling.awaiting(awaiting, hint);
                 }
                 self.finish_reason = finish_reason.map(Arc::from);
+                // An agent that waits for the user may go on with its call when the user has answered.
+                let mut missing = self.announced.iter().filter(|(id, tool)| {
+                    awaiting != Some(true) && !script.asks_user(tool) && !telling.is_answered(id)
+                });
+                if let Some((id, tool)) = missing.next() {
+                    let message = format!(
+                        "tool call {id} of {tool} was announced with an `id`, and no result came before `done`"
+                    );
+                    return Err(Failure::new(FailureKind::ProtocolError, message).into());
+                }
                 return Ok(Next::Done);
             }
         }
@@ -431,15 +478,16 @@ impl Heard {
 /// A result as it was printed; text that is JSON is taken as that.
 fn with_json(reply: ToolReply) -> ToolReply {
     match reply {
-        ToolReply::Content(Value::String(text)) => ToolReply::Content(output_of_text(text)),
-        reply => reply,
+        ToolReply::Content(content) => ToolReply::Content(output_of_content(&content)),
+        ToolReply::Error(_) => reply,
     }
 }
 
-fn reading_failed(error: ReadError, limits: Limits) -> TurnError {
+fn reading_failed(error: ReadError, limits: Limits<'_>) -> TurnError {
     match error {
         ReadError::Deadline => TurnError::Deadline,
         ReadError::Silent => http::silent(limits.idle).into(),
+        ReadError::Limit(failure) => failure.into(),
         ReadError::Wrong(message) => Failure::new(FailureKind::ProtocolError, message).into(),
     }
 }

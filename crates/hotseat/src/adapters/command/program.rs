@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Target;
 use crate::adapters::arrivals::{self, Arrivals, Pipe, ReadingThread};
+use crate::adapters::lines::LineBuffer;
 use crate::adapters::{Limits, TurnError};
 use crate::process::{Group, LastOutput, group_command};
 
@@ -30,7 +31,7 @@ pub(super) struct Program {
     /// which prints before it reads is never waited for by somebody who waits for it.
     input: Option<UnboundedSender<Vec<u8>>>,
     output: Arrivals,
-    unread: Vec<u8>,
+    unread: LineBuffer,
     /// Keeps its error output; none once that has been waited for.
     errors: Option<JoinHandle<()>>,
 }
@@ -39,6 +40,7 @@ pub(super) struct Program {
 pub(super) enum ReadError {
     Deadline,
     Silent,
+    Limit(Failure),
     Wrong(String),
 }
 
@@ -83,7 +85,7 @@ impl Program {
         tokio::spawn(arriving.all_of(Pipe(stdout)));
         let stderr = child.stderr.take().expect("stderr is piped");
         let errors = Some(tokio::spawn(errors.clone().keep(stderr)));
-        Ok(Program { child, group, input: Some(input), output, unread: Vec::new(), errors })
+        Ok(Program { child, group, input: Some(input), output, unread: LineBuffer::default(), errors })
     }
 
     /// Sends a line.
@@ -105,49 +107,49 @@ impl Program {
     }
 
     /// The next line; none when the output has ended.
-    pub(super) async fn line(&mut self, limits: Limits) -> Result<Option<String>, ReadError> {
-        let mut searched = 0;
+    pub(super) async fn line(&mut self, limits: Limits<'_>) -> Result<Option<String>, ReadError> {
         loop {
-            if let Some(end) = memchr::memchr(b'\n', &self.unread[searched..]) {
-                let mut line: Vec<u8> = self.unread.drain(..=searched + end).collect();
-                line.pop();
+            may_go_on(limits)?;
+            if let Some(line) = self.unread.next_line() {
                 return text(line).map(Some);
             }
-            searched = self.unread.len();
-            if searched > LONGEST {
+            if self.unread.waiting() > LONGEST {
                 return Err(ReadError::Wrong(format!(
                     "the program printed a line longer than {LONGEST} bytes"
                 )));
             }
             if !self.read_more(limits).await? {
                 // A last line may lack its end.
-                let rest = std::mem::take(&mut self.unread);
+                let rest = self.unread.rest();
                 return if rest.is_empty() { Ok(None) } else { text(rest).map(Some) };
             }
         }
     }
 
     /// Everything up to the end of the output.
-    pub(super) async fn all(&mut self, limits: Limits) -> Result<String, ReadError> {
+    pub(super) async fn all(&mut self, limits: Limits<'_>) -> Result<String, ReadError> {
         while self.read_more(limits).await? {
-            if self.unread.len() > LONGEST {
+            if self.unread.waiting() > LONGEST {
                 return Err(ReadError::Wrong(format!("the program printed more than {LONGEST} bytes")));
             }
         }
-        text(std::mem::take(&mut self.unread))
+        text(self.unread.rest())
     }
 
     /// Takes in what is printed next; false at the end.
-    async fn read_more(&mut self, limits: Limits) -> Result<bool, ReadError> {
+    async fn read_more(&mut self, limits: Limits<'_>) -> Result<bool, ReadError> {
+        may_go_on(limits)?;
         match self.output.next(limits).await {
             Ok(Some(bytes)) => {
-                self.unread.extend_from_slice(&bytes);
+                limits.receive(bytes.len());
+                self.unread.unread().extend_from_slice(&bytes);
                 Ok(true)
             }
             Ok(None) => Ok(false),
             Err(arrivals::ReadError::Broken(error)) => {
                 Err(ReadError::Wrong(format!("the program's output cannot be read: {error}")))
             }
+            Err(arrivals::ReadError::Limit(failure)) => Err(ReadError::Limit(failure)),
             Err(arrivals::ReadError::Deadline) => Err(ReadError::Deadline),
             Err(arrivals::ReadError::Silent) => Err(ReadError::Silent),
         }
@@ -160,13 +162,25 @@ impl Program {
 
     /// What was printed although nothing was asked, as far as it is there.
     pub(super) fn unasked(&mut self) -> Option<String> {
-        while self.unread.len() <= LONGEST
+        while self.unread.waiting() <= LONGEST
             && let Some(bytes) = self.output.there()
         {
-            self.unread.extend_from_slice(&bytes);
+            self.unread.unread().extend_from_slice(&bytes);
         }
-        let unasked = String::from_utf8_lossy(&self.unread).trim().to_string();
+        let unasked = String::from_utf8_lossy(self.unread.unread()).trim().to_string();
         (!unasked.is_empty()).then_some(unasked)
+    }
+
+    /// Tells the program that nothing more comes, and returns what it prints until its output ends, for at most `wait`.
+    pub(super) async fn rest(&mut self, wait: Duration) -> String {
+        self.input = None;
+        let until = Limits::within(Instant::now() + wait, wait);
+        while self.unread.waiting() <= LONGEST
+            && let Ok(Some(bytes)) = self.output.next(until).await
+        {
+            self.unread.unread().extend_from_slice(&bytes);
+        }
+        String::from_utf8_lossy(&self.unread.rest()).trim().to_string()
     }
 
     /// How a program whose output has ended has ended itself, in words.
@@ -181,7 +195,7 @@ impl Program {
     }
 
     /// How it ended, which is waited for.
-    pub(super) async fn ended(&mut self, limits: Limits) -> Result<ExitStatus, TurnError> {
+    pub(super) async fn ended(&mut self, limits: Limits<'_>) -> Result<ExitStatus, TurnError> {
         let status = match timeout_at(limits.deadline, self.child.wait()).await {
             Err(_) => return Err(TurnError::Deadline),
             Ok(Ok(status)) => status,
@@ -212,6 +226,14 @@ impl Program {
         self.group.kill();
         let _ = self.child.wait().await;
         self.drain_errors().await;
+    }
+}
+
+/// Whether more may be taken in.
+fn may_go_on(limits: Limits<'_>) -> Result<(), ReadError> {
+    match limits.over() {
+        None => Ok(()),
+        Some(failure) => Err(ReadError::Limit(failure)),
     }
 }
 

@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::adapters::excerpt;
+use crate::adapters::json_text::{has_twice, joined_but, readable};
+use crate::adapters::lines::check_values;
 use crate::session::ToolReply;
 
 /// What a line says.
@@ -99,10 +101,17 @@ pub(super) fn read(line: &str, number: u64, turn: usize) -> Result<Line, Failure
         let message = format!("line {number} of the program's output {words}: {}", excerpt(line, 200));
         Failure::new(FailureKind::ProtocolError, message)
     };
-    let value: Value = serde_json::from_str(line).map_err(|error| wrong(format!("is not JSON ({error})")))?;
+    check_values(line).map_err(&wrong)?;
+    let text = readable(line);
+    let mut value: Value =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("is not JSON ({error})")))?;
     if !value.is_object() {
         return Err(wrong("is not a JSON object".to_string()));
     }
+    if has_twice(&text, "type") {
+        return Err(wrong("has `type` twice".to_string()));
+    }
+    joined_but(&mut value, "delta");
     // A program that says which turn it speaks of cannot be misunderstood.
     if let Some(said) = value.get("turn").filter(|said| said.as_u64() != Some(turn as u64)) {
         return Err(wrong(format!("speaks of turn {said}; this is turn {turn}")));

@@ -8,9 +8,11 @@ use serde_json::Value;
 use serde_json_path::JsonPath;
 
 use crate::adapters::http::shown_body;
-use crate::adapters::telling::{Arguments, Telling, output_of_text};
+use crate::adapters::json_text::readable;
+use crate::adapters::lines::check_values;
+use crate::adapters::telling::{Arguments, Telling};
 use crate::adapters::{TurnError, excerpt};
-use crate::session::ToolReply;
+use crate::session::{ToolReply, output_of_content};
 
 /// A JSONPath and where it was written, for messages.
 #[derive(Debug, Clone)]
@@ -154,7 +156,8 @@ impl Mapping {
         keep_raw: bool,
         telling: &mut Telling<'_>,
     ) -> Result<Heard, TurnError> {
-        let answer: Value = serde_json::from_str(body).map_err(|error| {
+        check_values(body).map_err(|words| protocol_error(format!("the answer {words}")))?;
+        let answer: Value = serde_json::from_str(&readable(body)).map_err(|error| {
             protocol_error(format!("the answer is not JSON ({error}): {}", excerpt(body, 200)))
         })?;
         if keep_raw {
@@ -186,7 +189,8 @@ impl Mapping {
         heard: &mut Heard,
         telling: &mut Telling<'_>,
     ) -> Result<bool, TurnError> {
-        let event: Value = serde_json::from_str(data).map_err(|error| {
+        check_values(data).map_err(|words| protocol_error(format!("event {number} {words}")))?;
+        let event: Value = serde_json::from_str(&readable(data)).map_err(|error| {
             protocol_error(format!("event {number} is not JSON ({error}): {}", excerpt(data, 200)))
         })?;
         self.look_at(&event, heard, telling)?;
@@ -331,8 +335,7 @@ impl CallPaths {
         }
         let reply = match (self.error.first(call).and_then(error_info), self.result.first(call)) {
             (Some(error), _) => Some(ToolReply::Error(error.message)),
-            (None, Some(Value::String(text))) => Some(ToolReply::Content(output_of_text(text.clone()))),
-            (None, Some(result)) => Some(ToolReply::Content(result.clone())),
+            (None, Some(result)) => Some(ToolReply::Content(output_of_content(result))),
             (None, None) => None,
         };
         if let Some(reply) = reply {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use self::mapping::Heard;
 pub use self::mapping::{Awaits, CallPaths, Done, Mapping, Path};
 use super::http::{self, Http, Outgoing, ReadError, Response};
+use super::lines::LineBuffer;
 use super::sse::{self, Decoder};
 use super::telling::Telling;
 use super::template::{Given, Values, fill_json, fill_text, percent_encoded, user_message};
@@ -135,7 +136,7 @@ impl Session {
         message: &str,
         content: &[Part],
         options: Option<&Value>,
-        limits: Limits,
+        limits: Limits<'_>,
     ) -> Result<Response, TurnError> {
         let values = Values {
             message,
@@ -219,7 +220,7 @@ impl AgentSession for Session {
 }
 
 /// The whole answer as text.
-async fn whole(response: &mut Response, limits: Limits) -> Result<String, TurnError> {
+async fn whole(response: &mut Response, limits: Limits<'_>) -> Result<String, TurnError> {
     let body = http::rest_of_body(response, LONGEST, limits)
         .await
         .map_err(|error| not_read(error, limits, "before the answer was whole"))?;
@@ -239,26 +240,45 @@ async fn whole(response: &mut Response, limits: Limits) -> Result<String, TurnEr
 async fn events(
     response: &mut Response,
     form: Stream,
-    limits: Limits,
+    limits: Limits<'_>,
     mapping: &Mapping,
     heard: &mut Heard,
     telling: &mut Telling<'_>,
 ) -> Result<(), TurnError> {
-    let (mut decoder, mut lines) = (Decoder::default(), Vec::new());
+    let (mut decoder, mut lines) = (Decoder::default(), LineBuffer::default());
     let mut number = 0;
+    let mut is_last = false;
+    // The connection can be used again once its end was read; that must come soon, however much is sent until then.
+    let mut grace: Option<Limits<'_>> = None;
     loop {
-        let received = http::next_bytes(response, limits)
-            .await
-            .map_err(|error| not_read(error, limits, &format!("after {number} event(s)")))?;
+        if is_last {
+            grace.get_or_insert_with(|| limits.in_grace());
+        }
+        let received = match http::next_bytes(response, grace.unwrap_or(limits)).await {
+            Ok(received) => received,
+            // Nothing more is owed: not an orderly end, and not an end at all.
+            Err(_) if grace.is_some() => None,
+            Err(error) => return Err(not_read(error, limits, &format!("after {number} event(s)"))),
+        };
         telling.as_of(response.at());
-        let mut read = Ok(false);
+        let mut wrong = None;
         let mut take = |data: &str| {
-            if matches!(read, Ok(false)) && !data.trim().is_empty() {
-                number += 1;
-                read = match data.trim() {
-                    "[DONE]" if form == Stream::Sse => Ok(true),
-                    data => mapping.read_event(data, number, heard, telling),
-                };
+            let data = data.trim();
+            if wrong.is_some() || data.is_empty() {
+                return;
+            }
+            number += 1;
+            if is_last {
+                telling.note(format!("event {number} came after the last one; it counts"));
+            }
+            let read = match (limits.over_within(), data) {
+                (Some(failure), _) => Err(failure.into()),
+                (None, "[DONE]") if form == Stream::Sse => Ok(true),
+                (None, data) => mapping.read_event(data, number, heard, telling),
+            };
+            match read {
+                Ok(last) => is_last |= last,
+                Err(error) => wrong = Some(error),
             }
         };
         let ended = received.is_none();
@@ -269,21 +289,21 @@ async fn events(
                 }
             }
             (_, Some(bytes)) => {
-                lines.extend_from_slice(&bytes);
-                while let Some(end) = memchr::memchr(b'\n', &lines) {
-                    let line: Vec<u8> = lines.drain(..=end).collect();
+                lines.unread().extend_from_slice(&bytes);
+                while let Some(line) = lines.next_line() {
                     take(&String::from_utf8_lossy(&line));
                 }
-                if lines.len() > sse::MAX_EVENT {
+                if lines.waiting() > sse::MAX_EVENT {
                     return Err(failed(format!("a line is longer than {} bytes", sse::MAX_EVENT)));
                 }
             }
-            (Stream::Ndjson, None) => take(&String::from_utf8_lossy(&std::mem::take(&mut lines))),
-            (_, None) => {}
+            (Stream::Ndjson, None) => take(&String::from_utf8_lossy(&lines.rest())),
+            (_, None) => decoder.finish(|data| take(&data)),
         }
-        if read? {
-            // The connection can be used again once its end was read; that must come soon or not at all.
-            while let Ok(Some(_)) = http::next_bytes(response, limits.in_grace()).await {}
+        if let Some(error) = wrong {
+            return Err(error);
+        }
+        if ended && is_last {
             return Ok(());
         }
         if ended {
@@ -298,10 +318,11 @@ async fn events(
     }
 }
 
-fn not_read(error: ReadError, limits: Limits, when: &str) -> TurnError {
+fn not_read(error: ReadError, limits: Limits<'_>, when: &str) -> TurnError {
     match error {
         ReadError::Deadline => TurnError::Deadline,
         ReadError::Silent => http::silent(limits.idle).into(),
+        ReadError::Limit(failure) => failure.into(),
         ReadError::Broken(words) => failed(format!("the connection broke {when} ({words})")),
     }
 }

@@ -7,6 +7,7 @@
 mod content;
 mod reading;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use super::telling::{Telling, text_of_output};
 use super::template::{Given, Values, fill_json};
 use super::{
     AgentSession, Carries, History, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often,
-    excerpt,
+    excerpt, not_offered, unread,
 };
 use crate::session::{Message, Recorder, ToolReply, TurnScript, media, merged};
 
@@ -128,7 +129,7 @@ impl Session {
     async fn ask(
         &mut self,
         script: &TurnScript,
-        limits: Limits,
+        limits: Limits<'_>,
         telling: &mut Telling<'_>,
     ) -> Result<Reply, TurnError> {
         self.requests += 1;
@@ -249,19 +250,14 @@ impl Session {
         &mut self,
         reply: Reply,
         script: &mut TurnScript,
-        limits: Limits,
+        limits: Limits<'_>,
         telling: &mut Telling<'_>,
     ) -> Result<bool, TurnError> {
         let (offered, others): (Vec<&Call>, Vec<&Call>) =
             reply.calls.iter().partition(|call| script.has_tool(&call.name));
-        if let Some(call) = others.iter().find(|call| !telling.is_answered(&call.trace_id))
-            && reply.finish_reason.as_deref() == Some("tool_calls")
-        {
-            let message = format!(
-                "the agent called tool {} and waits for its result; the test does not offer such a tool (`tools`)",
-                call.name
-            );
-            return Err(Failure::new(FailureKind::TestError, message).into());
+        if reply.finish_reason.as_deref() == Some("tool_calls") {
+            let mut waited_for = others.iter().filter(|call| !telling.is_answered(&call.trace_id));
+            waited_for.try_for_each(|call| not_offered(&call.name, script))?;
         }
         let mut message = json!({"role": "assistant", "content": reply.text});
         if !offered.is_empty() {
@@ -312,6 +308,20 @@ impl AgentSession for Session {
     }
 }
 
+/// Takes in a stream of chunks as a server would send it and returns what is recorded. For the project's own fuzzing; not
+/// part of the interface.
+#[doc(hidden)]
+pub fn fold_chunks(stream: &[u8]) -> Vec<hotseat_trace::Payload> {
+    let mut recorder = Recorder::new(crate::session::Redactor::default(), true);
+    let mut telling = Telling::new("turn-1".into(), &mut recorder);
+    let (mut reading, mut decoder, mut is_broken) = (Reading::new(false), Decoder::default(), false);
+    let _ = decoder.feed(stream, |data| {
+        is_broken = is_broken || reading.is_done() || reading.chunk(&data, &mut telling).is_err();
+    });
+    let _ = reading.reply(&mut telling);
+    recorder.finish().1.into_iter().map(|record| record.event.payload).collect()
+}
+
 /// In which form a reply comes.
 enum Form {
     Stream,
@@ -340,29 +350,42 @@ impl Form {
     }
 }
 
-/// Reads chunks until the stream says that it is done.
+/// Reads chunks until the stream says that it is done, and what else comes soon after that.
 async fn read_stream(
     response: &mut Response,
-    limits: Limits,
+    limits: Limits<'_>,
     reading: &mut Reading,
     telling: &mut Telling<'_>,
 ) -> Result<(), TurnError> {
     let mut decoder = Decoder::default();
+    // The connection can be used again once its end was read; that must come soon, however much is sent until then.
+    let mut grace: Option<Limits<'_>> = None;
     loop {
-        let bytes = match http::next_bytes(response, limits).await {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Err(cut(reading, &decoder, None).into()),
-            Err(ReadError::Deadline) => return Err(TurnError::Deadline),
-            Err(ReadError::Silent) => return Err(http::silent(limits.idle).into()),
-            Err(ReadError::Broken(words)) => return Err(cut(reading, &decoder, Some(&words)).into()),
-        };
+        if reading.is_done() {
+            grace.get_or_insert_with(|| limits.in_grace());
+        }
+        let received = http::next_bytes(response, grace.unwrap_or(limits)).await;
         telling.as_of(response.at());
         let mut wrong = None;
-        let fed = decoder.feed(&bytes, |data| {
-            if wrong.is_none() && !reading.is_done() {
-                wrong = reading.chunk(&data, telling).err();
+        let mut take = |data: Cow<'_, str>| {
+            if wrong.is_none() {
+                let over = limits.over_within().map(TurnError::Failed);
+                wrong = over.or_else(|| reading.chunk(&data, telling).err());
             }
-        });
+        };
+        let (fed, ended) = match received {
+            Ok(Some(bytes)) => (decoder.feed(&bytes, take), false),
+            Ok(None) => {
+                decoder.finish(&mut take);
+                (Ok(()), true)
+            }
+            // Nothing more is owed: not an orderly end, and not an end at all.
+            Err(_) if grace.is_some() => (Ok(()), true),
+            Err(ReadError::Deadline) => return Err(TurnError::Deadline),
+            Err(ReadError::Silent) => return Err(http::silent(limits.idle).into()),
+            Err(ReadError::Limit(failure)) => return Err(failure.into()),
+            Err(ReadError::Broken(words)) => return Err(cut(reading, &decoder, Some(&words)).into()),
+        };
         if let Some(error) = wrong {
             return Err(error);
         }
@@ -370,9 +393,13 @@ async fn read_stream(
             let message = format!("a chunk is longer than {} bytes", sse::MAX_EVENT);
             return Err(Failure::new(FailureKind::ProtocolError, message).into());
         }
-        if reading.is_done() {
-            // The connection can be used again once its end was read; that must come soon or not at all.
-            while let Ok(Some(_)) = http::next_bytes(response, limits.in_grace()).await {}
+        if ended && !reading.is_done() {
+            return Err(cut(reading, &decoder, None).into());
+        }
+        if ended {
+            if let Some(unfinished) = decoder.unfinished() {
+                telling.note(unread(&unfinished));
+            }
             return Ok(());
         }
     }
@@ -381,13 +408,14 @@ async fn read_stream(
 /// Reads a whole completion.
 async fn read_whole(
     response: &mut Response,
-    limits: Limits,
+    limits: Limits<'_>,
     reading: &mut Reading,
     telling: &mut Telling<'_>,
 ) -> Result<(), TurnError> {
     let body = http::rest_of_body(response, sse::MAX_EVENT, limits).await.map_err(|error| match error {
         ReadError::Deadline => TurnError::Deadline,
         ReadError::Silent => http::silent(limits.idle).into(),
+        ReadError::Limit(failure) => failure.into(),
         ReadError::Broken(words) => {
             let message = format!("the connection broke before the completion was whole ({words})");
             Failure::new(FailureKind::ProtocolError, message).into()

@@ -4,15 +4,18 @@
 //! brings another id; without an index to the call of its id; without either it begins a call if it has a name, and
 //! continues the last one if not.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_trace::{ErrorInfo, Failure, FailureKind, Offset, Origin};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::adapters::telling::{Arguments, Telling, output_of_text};
+use crate::adapters::json_text::readable;
+use crate::adapters::lines::check_values;
+use crate::adapters::telling::{Arguments, Telling};
 use crate::adapters::{TurnError, excerpt};
-use crate::session::ToolReply;
+use crate::session::{ToolReply, output_of_content};
 
 /// A chunk of a stream, or a whole completion.
 #[derive(Debug, Deserialize)]
@@ -36,7 +39,7 @@ struct Choice {
 struct WireMessage {
     role: Option<String>,
     tool_call_id: Option<String>,
-    content: Option<Content>,
+    content: Option<Value>,
     refusal: Option<String>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
@@ -45,19 +48,6 @@ struct WireMessage {
     function_call: Option<Value>,
     awaiting_input: Option<bool>,
     input_hint: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-/// A part of a content; those that are no text are passed over.
-#[derive(Debug, Deserialize)]
-struct Part {
-    text: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -104,7 +94,6 @@ impl Call {
 
 /// A tool call that is arriving.
 struct Arriving {
-    index: Option<u64>,
     id: String,
     /// Its name and its id in the trace, once the name is known.
     begun: Option<(String, Arc<str>)>,
@@ -119,6 +108,10 @@ pub(super) struct Reading {
     text_began: Option<Offset>,
     reasoning: String,
     calls: Vec<Arriving>,
+    /// The last call of each index.
+    by_index: HashMap<u64, usize>,
+    /// The last call of each id.
+    by_id: HashMap<String, usize>,
     finish_reason: Option<Arc<str>>,
     usage: Option<Value>,
     awaiting: Option<bool>,
@@ -136,6 +129,8 @@ impl Reading {
             text_began: None,
             reasoning: String::new(),
             calls: Vec::new(),
+            by_index: HashMap::new(),
+            by_id: HashMap::new(),
             finish_reason: None,
             usage: None,
             awaiting: None,
@@ -167,6 +162,9 @@ impl Reading {
             return Ok(());
         }
         self.chunks += 1;
+        if self.done {
+            telling.note(format!("chunk {} came after `[DONE]`; it counts", self.chunks));
+        }
         self.take_in(data, &format!("chunk {}", self.chunks), telling)
     }
 
@@ -182,7 +180,8 @@ impl Reading {
             let received = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
             telling.raw(received);
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|error| {
+        check_values(data).map_err(|words| protocol_error(format!("{what} {words}")))?;
+        let chunk: Chunk = serde_json::from_str(&readable(data)).map_err(|error| {
             let words = if error.is_data() { "is not a chat completion" } else { "is not JSON" };
             protocol_error(format!("{what} {words} ({error}): {}", excerpt(data, 200)))
         })?;
@@ -221,13 +220,15 @@ impl Reading {
         self.awaiting = message.awaiting_input.or(self.awaiting);
         self.hint = message.input_hint.or(self.hint.take());
         self.reasoning.extend(message.reasoning_content.or(message.reasoning));
-        let content =
-            message.content.map(Content::text).into_iter().chain(message.refusal).collect::<String>();
-        match (message.role.as_deref(), message.tool_call_id) {
-            // A server that runs its tools itself may tell what they returned.
-            (Some("tool"), Some(id)) => self.result(&id, content, telling)?,
-            _ if content.is_empty() => {}
-            _ => {
+        // A server that runs its tools itself may tell what they returned.
+        if let (Some("tool"), Some(id)) = (message.role.as_deref(), &message.tool_call_id) {
+            return self.result(id, &message.content.unwrap_or(Value::String(String::new())), telling);
+        }
+        let content = message.content.as_ref().map(|content| text_of_content(content, what)).transpose()?;
+        let content = content.into_iter().chain(message.refusal).collect::<String>();
+        match content.is_empty() {
+            true => {}
+            false => {
                 self.text_began.get_or_insert_with(|| telling.now());
                 self.text.push_str(&content);
             }
@@ -239,13 +240,13 @@ impl Reading {
     }
 
     /// The result of a call that the server has answered itself.
-    fn result(&mut self, id: &str, content: String, telling: &mut Telling<'_>) -> Result<(), TurnError> {
-        let call = self.calls.iter().rfind(|call| call.id == id).and_then(|call| call.begun.as_ref());
+    fn result(&mut self, id: &str, content: &Value, telling: &mut Telling<'_>) -> Result<(), TurnError> {
+        let call = self.by_id.get(id).and_then(|place| self.calls[*place].begun.as_ref());
         let Some((_, trace_id)) = call else {
             return Err(protocol_error(format!("a result of tool call {id}, which was never announced")));
         };
         let trace_id = trace_id.clone();
-        telling.result(&trace_id, ToolReply::Content(output_of_text(content)), Origin::Stream);
+        telling.result(&trace_id, ToolReply::Content(output_of_content(content)), Origin::Stream);
         Ok(())
     }
 
@@ -270,8 +271,8 @@ impl Reading {
     /// The place of the call that a piece belongs to; a new one if it begins one.
     fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let known = match index {
-            Some(_) => self.calls.iter().rposition(|call| call.index == index),
-            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
+            Some(index) => self.by_index.get(&index).copied(),
+            None if !id.is_empty() => self.by_id.get(id).copied(),
             None if name.is_empty() => self.calls.len().checked_sub(1),
             None => None,
         };
@@ -280,12 +281,20 @@ impl Reading {
             id.is_empty() || call.id.is_empty() || call.id == id
         });
         if let Some(place) = same {
-            if self.calls[place].id.is_empty() {
+            if self.calls[place].id.is_empty() && !id.is_empty() {
                 self.calls[place].id = id.to_owned();
+                let last = self.by_id.entry(id.to_owned()).or_insert(place);
+                *last = place.max(*last);
             }
             return place;
         }
-        self.calls.push(Arriving { index, id: id.to_owned(), begun: None, arguments: String::new() });
+        if let Some(index) = index {
+            self.by_index.insert(index, self.calls.len());
+        }
+        if !id.is_empty() {
+            self.by_id.insert(id.to_owned(), self.calls.len());
+        }
+        self.calls.push(Arriving { id: id.to_owned(), begun: None, arguments: String::new() });
         self.calls.len() - 1
     }
 
@@ -298,6 +307,7 @@ impl Reading {
         telling.message(self.text.clone(), self.text_began, Some(!self.calls.is_empty()));
         let mut calls: Vec<Call> = Vec::new();
         let mut nameless = None;
+        let mut ids: HashSet<String> = HashSet::new();
         for arriving in self.calls {
             let Some((name, trace_id)) = arriving.begun else {
                 nameless = Some(arriving.arguments);
@@ -306,8 +316,9 @@ impl Reading {
             let arguments = Arguments::of_text(arriving.arguments.clone());
             telling.arguments(&trace_id, arguments.clone());
             // Results refer to calls by their ids, so each needs one of its own.
-            let is_usable = !arriving.id.is_empty() && !calls.iter().any(|call| call.id == arriving.id);
+            let is_usable = !arriving.id.is_empty() && !ids.contains(&arriving.id);
             let id = if is_usable { arriving.id } else { trace_id.to_string() };
+            ids.insert(id.clone());
             calls.push(Call { id, trace_id, name, arguments, written: arriving.arguments });
         }
         if let Some(awaiting) = self.awaiting {
@@ -337,12 +348,16 @@ impl Reading {
     }
 }
 
-impl Content {
-    fn text(self) -> String {
-        match self {
-            Content::Text(text) => text,
-            Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
-        }
+/// What a content says: a text, or the texts of its parts. Parts that are no text say nothing.
+fn text_of_content(content: &Value, what: &str) -> Result<String, TurnError> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => Ok(parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()),
+        Value::Null => Ok(String::new()),
+        other => Err(protocol_error(format!(
+            "{what} has a `content` that is no text: {}",
+            excerpt(&other.to_string(), 200)
+        ))),
     }
 }
 

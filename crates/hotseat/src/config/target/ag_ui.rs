@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::parts::{address, headers};
-use crate::adapters::ag_ui::{Envelope, Strictness, Target};
+use crate::adapters::ag_ui::{Envelope, Strictness, Target, TimingSource};
 use crate::cases::CaseTarget;
 use crate::session::merged;
 use hotseat_document::{Diagnostic, Diagnostics, Map};
@@ -33,6 +33,10 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
         strictness: match map.text("protocol") {
             Some("strict") => Strictness::Strict,
             _ => Strictness::Lenient,
+        },
+        timing: match map.map("timing").as_ref().and_then(|timing| timing.text("source")) {
+            Some("events") => TimingSource::Events,
+            Some(_) | None => TimingSource::Arrival,
         },
         keep_raw: false,
     })

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::super::agents::{AgentChoice, Program};
 use super::super::hold::Held;
+use super::super::line::lost;
 use super::super::tree::Example;
 use super::arguments::{Arguments, Color};
 use super::{Harness, exit};
@@ -102,7 +103,12 @@ impl Harness {
         for words in &reporters.errors {
             self.say(&format!("error: {words}"));
         }
+        let lost = lost();
+        for words in &lost {
+            self.say(&format!("error: {words}"));
+        }
         Ok(match () {
+            () if !lost.is_empty() => exit::BROKEN,
             () if summary.interrupted => exit::INTERRUPTED,
             () if !reporters.errors.is_empty() => exit::BROKEN,
             () if summary.failed > 0 => exit::FAILED,
@@ -202,7 +208,15 @@ impl Harness {
             let case = match case(example, project, agent.as_deref()) {
                 Ok(case) => case,
                 Err(found) => {
-                    mistakes.extend(found);
+                    // What a group declares is wrong once, and not for each of its examples.
+                    let said = |wrong: &Diagnostic, known: &Diagnostic| {
+                        wrong.message == known.message && wrong.place == known.place
+                    };
+                    for wrong in found {
+                        if !mistakes.iter().any(|known| said(&wrong, known)) {
+                            mistakes.push(wrong);
+                        }
+                    }
                     continue;
                 }
             };
@@ -440,6 +454,10 @@ fn case(example: &Arc<Example>, project: &Project, agent: Option<&Agent>) -> Res
     let place = example.at.place();
     let body = Arc::new(Held(example.clone()));
     let case = Case::of_program(&written, body, &place, project.decoding(agent))?;
+    let unsound = unsound_topics(example, &case);
+    if !unsound.is_empty() {
+        return Err(unsound);
+    }
     let player = example.simulators.iter().rev().find_map(|brief| brief.player());
     let simulator = player.map(|who| Brief { reference: Some(who), ..Brief::default() }.simulator(place));
     let case = case.with_simulator(simulator);
@@ -447,4 +465,19 @@ fn case(example: &Arc<Example>, project: &Project, agent: Option<&Agent>) -> Res
         Some(scenario) => case.held_with((*scenario.inner).clone(), project.redactor()),
         None => case,
     })
+}
+
+/// What is wrong with the topics that are declared for an example, whether a graph has them or not.
+fn unsound_topics(example: &Example, case: &Case) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    for topic in &example.topics {
+        match topic.declared(example) {
+            Ok(declared) => found.extend(declared.unknown_criteria(&case.vocabulary)),
+            Err((words, at)) => {
+                let message = format!("topic `{}`: {words}", topic.name);
+                found.push(Diagnostic::new(message).at(at.place()));
+            }
+        }
+    }
+    found
 }

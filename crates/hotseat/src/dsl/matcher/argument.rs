@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Not;
-use super::value::{Compare, Contains, Matches, OneOf};
+use super::value::{Compare, Contains, LOOKS_FOR_NOTHING, Matches, OneOf};
+use crate::cases::condition_in;
 use crate::checks::equal;
 
 /// What an argument of a tool call may be compared with: a value, a comparison, a pattern, or a function.
@@ -42,6 +43,8 @@ pub trait Argument {
 pub enum Wanted {
     /// It is this value, as JSON.
     Value(Value),
+    /// It meets a condition, as case files have them under `where`.
+    Condition(Value),
     /// A function says whether it is right; with words for what that asks for.
     That(String, Arc<dyn Fn(&Value) -> bool + Send + Sync>),
     /// What is asked for makes no sense.
@@ -50,17 +53,44 @@ pub enum Wanted {
 
 impl Wanted {
     /// Whether an argument is what is wanted. One that is not there is not.
-    pub(in crate::dsl) fn fits(&self, found: Option<&Value>) -> bool {
+    ///
+    /// # Errors
+    /// When it cannot be compared so, in words.
+    pub(in crate::dsl) fn fits(&self, found: Option<&Value>) -> Result<bool, String> {
         match (self, found) {
-            (Wanted::Value(wanted), Some(found)) => equal(found, wanted),
-            (Wanted::That(_, fits), Some(found)) => fits(found),
-            (Wanted::Wrong(_), _) | (_, None) => false,
+            (_, None) => Ok(false),
+            (Wanted::Value(wanted), Some(found)) => Ok(equal(found, wanted)),
+            (Wanted::Condition(written), found) => condition_in(written)?.is_met(found),
+            (Wanted::That(_, fits), Some(found)) => Ok(fits(found)),
+            (Wanted::Wrong(words), _) => Err(words.clone()),
+        }
+    }
+
+    /// The condition that it is; none where a function decides.
+    pub(super) fn condition(&self) -> Option<Value> {
+        match self {
+            Wanted::Value(value) => Some(json!({"equals": value})),
+            Wanted::Condition(written) => Some(written.clone()),
+            Wanted::That(..) | Wanted::Wrong(_) => None,
+        }
+    }
+
+    /// What is wrong with it, if anything is.
+    pub(in crate::dsl) fn mistake(&self) -> Option<String> {
+        match self {
+            Wanted::Wrong(words) => Some(words.clone()),
+            Wanted::Condition(written) => condition_in(written).err(),
+            Wanted::Value(_) | Wanted::That(..) => None,
         }
     }
 
     pub(super) fn words(&self) -> String {
         match self {
             Wanted::Value(value) => value.to_string(),
+            Wanted::Condition(written) => match condition_in(written) {
+                Ok(condition) => condition.describe(),
+                Err(words) => words,
+            },
             Wanted::That(words, _) => words.clone(),
             Wanted::Wrong(words) => words.clone(),
         }
@@ -105,7 +135,24 @@ macro_rules! values {
     };
 }
 
-values!(Value, &str, String, bool, i32, i64, u32, u64, usize, f64);
+values!(Value, &str, String, bool, i32, i64, u32, u64, usize);
+
+impl Argument for f64 {
+    fn wanted(self) -> Wanted {
+        limit(self).map_or_else(Wanted::Wrong, Wanted::Value)
+    }
+}
+
+/// A value as JSON. What is no number is nothing in JSON, and nothing is compared with it.
+fn limit(value: impl Into<Value> + std::fmt::Debug) -> Result<Value, String> {
+    let written = format!("{value:?}");
+    match value.into() {
+        Value::Null if written != "Null" => {
+            Err(format!("{written} is nothing that an argument can be compared with"))
+        }
+        value => Ok(value),
+    }
+}
 
 impl Argument for () {
     fn wanted(self) -> Wanted {
@@ -125,18 +172,24 @@ impl<T: Into<Value>, const N: usize> Argument for [T; N] {
     }
 }
 
-impl<U: Into<Value>> Argument for Compare<U> {
+/// One value as it is written alone. A list alone would be taken for several.
+fn one_or_many<V: Into<Value>>(values: Vec<V>) -> Value {
+    let mut values: Vec<Value> = values.into_iter().map(Into::into).collect();
+    match values.pop() {
+        Some(one) if values.is_empty() && !one.is_array() => one,
+        last => {
+            values.extend(last);
+            values.into()
+        }
+    }
+}
+
+impl<U: Into<Value> + fmt::Debug> Argument for Compare<U> {
     fn wanted(self) -> Wanted {
-        let (relation, than) = (self.relation, self.than.into());
-        let words = format!("{} {than}", relation.words());
-        Wanted::That(
-            words,
-            Arc::new(move |found| match (found.as_f64(), than.as_f64(), found.as_str(), than.as_str()) {
-                (Some(found), Some(than), ..) => relation.holds(&found, &than),
-                (.., Some(found), Some(than)) => relation.holds(&found, &than),
-                _ => false,
-            }),
-        )
+        match limit(self.than) {
+            Err(words) => Wanted::Wrong(words),
+            Ok(than) => Wanted::Condition(json!({ self.relation.name(): than })),
+        }
     }
 }
 
@@ -144,16 +197,9 @@ impl Argument for Matches {
     fn wanted(self) -> Wanted {
         match self.patterns {
             Err(words) => Wanted::Wrong(words),
-            Ok(patterns) => {
-                let all = self.all;
-                let words = Matches::expected(&patterns, all);
-                Wanted::That(
-                    words,
-                    Arc::new(move |found| match found {
-                        Value::String(text) => Matches::fits(&patterns, all, text),
-                        other => Matches::fits(&patterns, all, &other.to_string()),
-                    }),
-                )
+            Ok(_) => {
+                let key = if self.all { "regex" } else { "regex_any" };
+                Wanted::Condition(json!({ key: one_or_many(self.written) }))
             }
         }
     }
@@ -161,44 +207,37 @@ impl Argument for Matches {
 
 impl<U: Into<Value>> Argument for Contains<U> {
     fn wanted(self) -> Wanted {
-        if self.sought.is_empty() {
-            return Wanted::Wrong("`contains` looks for nothing: name what is to be there".to_string());
-        }
+        let key = if self.all { "contains" } else { "contains_any" };
         let sought: Vec<Value> = self.sought.into_iter().map(Into::into).collect();
-        let sought = Contains { sought, all: self.all };
-        let words = format!(
-            "something with {}",
-            sought.sought.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
-        );
-        Wanted::That(
-            words,
-            Arc::new(move |found| {
-                sought.fits(|sought| match (found, sought) {
-                    (Value::String(text), Value::String(sought)) => text.contains(sought),
-                    (Value::Array(entries), sought) => entries.iter().any(|entry| equal(entry, sought)),
-                    _ => false,
-                })
-            }),
-        )
+        match sought.is_empty() || sought.iter().any(|sought| sought == "") {
+            true => Wanted::Wrong(LOOKS_FOR_NOTHING.to_string()),
+            false if self.all => Wanted::Condition(json!({ key: one_or_many(sought) })),
+            false => Wanted::Condition(json!({ key: sought })),
+        }
     }
 }
 
 impl<U: Into<Value>> Argument for OneOf<U> {
     fn wanted(self) -> Wanted {
-        let values: Vec<Value> = self.into_values().into_iter().map(Into::into).collect();
-        let words = format!("one of {}", Value::from(values.clone()));
-        Wanted::That(words, Arc::new(move |found| values.iter().any(|value| equal(found, value))))
+        match self.mistake() {
+            Some(words) => Wanted::Wrong(words.to_string()),
+            None => {
+                let values: Vec<Value> = self.into_values().into_iter().map(Into::into).collect();
+                Wanted::Condition(json!({ "one_of": values }))
+            }
+        }
     }
 }
 
 impl<A: Argument> Argument for Not<A> {
     fn wanted(self) -> Wanted {
-        match self.0.wanted() {
-            Wanted::Wrong(words) => Wanted::Wrong(words),
-            wanted => Wanted::That(
-                format!("not {}", wanted.words()),
-                Arc::new(move |found| !wanted.fits(Some(found))),
-            ),
+        let wanted = self.0.wanted();
+        match (wanted.condition(), wanted) {
+            (Some(condition), _) => Wanted::Condition(json!({ "not": condition })),
+            (None, Wanted::That(words, fits)) => {
+                Wanted::That(format!("not {words}"), Arc::new(move |found| !fits(found)))
+            }
+            (None, wanted) => wanted,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::fmt::{Debug, Display};
 
 use serde_json::Value;
 
+use super::line::Line;
 use crate::checks::Native;
 use crate::session::Subject;
 
@@ -59,6 +60,8 @@ pub struct Assertion {
     pub(in crate::dsl) negated: bool,
     /// What of the conversation the session looks at, where the session decides.
     pub(in crate::dsl) subject: Subject,
+    /// The line to the session of what it is asserted of, where that has one.
+    pub(in crate::dsl) line: Option<Line>,
 }
 
 /// How it is found out whether an assertion holds.
@@ -129,7 +132,11 @@ impl Assertion {
     /// assert_eq!(unknown.holds(), None);
     /// ```
     pub fn undecided(expected: impl Display, why: impl Display) -> Assertion {
-        let (expected, actual) = (format!("to be {expected}"), why.to_string());
+        Assertion::unknown(format!("to be {expected}"), why.to_string())
+    }
+
+    /// The same in words that follow the value.
+    fn unknown(expected: String, actual: String) -> Assertion {
         Assertion::of(Form::Known(Known { of: None, expected, holds: None, actual }))
     }
 
@@ -148,7 +155,7 @@ impl Assertion {
     }
 
     pub(in crate::dsl) fn of(form: Form) -> Assertion {
-        Assertion { form, negated: false, subject: Subject::Value }
+        Assertion { form, negated: false, subject: Subject::Value, line: None }
     }
 
     /// The same of a value that is written so in the test.

@@ -6,8 +6,9 @@ use hotseat_trace::Scope;
 use serde_json::{Map, Value, json};
 
 use super::super::orders::options_so_far;
-use super::{Argument, Assertion, Form, Matcher, Matches, Not, Wanted};
-use crate::checks::{CallFilter, Native};
+use super::value::LOOKS_FOR_NOTHING;
+use super::{Argument, Assertion, Contains, Form, Matcher, Matches, Not, Wanted};
+use crate::checks::{CallFilter, Native, escape};
 use crate::dsl::handles::{Agent, Conversation};
 use crate::dsl::panics;
 use crate::dsl::views::Turn;
@@ -28,7 +29,7 @@ use crate::dsl::views::Turn;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be asserted of a topic",
     label = "this says nothing of turns",
-    note = "of a topic may be asserted what the agent says and does: `satisfy`, `satisfies`, `matches`, `call_tool`, `grounded_in`, `claim`, `intent`, and `not` of these"
+    note = "of a topic may be asserted what the agent says and does: `satisfy`, `satisfies`, `matches`, `contains`, `call_tool`, `grounded_in`, `claim`, `intent`, and `not` of these"
 )]
 pub trait AboutTurns {
     /// What is asserted of the turns.
@@ -80,8 +81,8 @@ impl<T: Into<String>, const N: usize> Names for [T; N] {
 macro_rules! asserted_of {
     ($matcher:ty: $($subject:ty),+) => {
         $(impl Matcher<$subject> for $matcher {
-            fn assertion(&self, _: &$subject) -> Assertion {
-                Assertion { subject: <$subject>::SUBJECT, ..self.said() }
+            fn assertion(&self, subject: &$subject) -> Assertion {
+                subject.asserted(self.said())
             }
         })+
     };
@@ -167,31 +168,34 @@ impl CallTool {
     }
 
     fn said(&self) -> Assertion {
-        let wrong = self.arguments.iter().find_map(|(name, wanted)| match wanted {
-            Wanted::Wrong(words) => Some(format!("argument `{name}`: {words}")),
-            Wanted::Value(_) | Wanted::That(..) => None,
-        });
-        if let Some(wrong) = wrong {
+        let wrong =
+            |(name, wanted): &(String, Wanted)| Some(format!("argument `{name}`: {}", wanted.mistake()?));
+        if let Some(wrong) = self.arguments.iter().find_map(wrong) {
             return Assertion::wrong(wrong);
         }
-        let mut values = Map::new();
+        let (mut values, mut conditions) = (Map::new(), Map::new());
         for (name, wanted) in &self.arguments {
-            match wanted {
-                Wanted::Value(value) if !values.contains_key(name) => {
+            match (wanted, wanted.condition()) {
+                (Wanted::Value(value), _) if !values.contains_key(name) => {
                     values.insert(name.clone(), value.clone());
                 }
-                // What is no value, or is asked for twice, is looked at here.
-                _ => return Assertion::of(Form::Native(self.by_function())),
+                (_, Some(condition)) => {
+                    let condition = match conditions.shift_remove(name) {
+                        Some(before) => json!({"all": [before, condition]}),
+                        None => condition,
+                    };
+                    conditions.insert(name.clone(), condition);
+                }
+                (_, None) => return Assertion::of(Form::Native(self.by_function())),
             }
         }
         let mut written = Map::new();
         written.insert("type".to_string(), "tool_called".into());
         written.insert("name".to_string(), self.name.clone().into());
-        if !values.is_empty() {
-            written.insert("arguments".to_string(), values.into());
-        }
-        if !self.count.is_empty() {
-            written.insert("count".to_string(), self.count.clone().into());
+        for (key, members) in [("arguments", values), ("where", conditions), ("count", self.count.clone())] {
+            if !members.is_empty() {
+                written.insert(key.to_string(), members.into());
+            }
         }
         Assertion::of(Form::Written(written.into()))
     }
@@ -215,10 +219,13 @@ impl CallTool {
         let words = format!("{} with {} is {often}", self.name, given.join(", "));
         Native::new(words, move |scope: Scope<'_>| {
             let fits = |arguments: &Value| {
-                call.arguments.iter().all(|(name, wanted)| wanted.fits(arguments.get(name)))
+                let mut wanted = call.arguments.iter();
+                wanted.try_fold(true, |fits, (name, wanted)| Ok(fits && wanted.fits(arguments.get(name))?))
             };
-            let calls = scope.calls().filter(|(_, made)| *made.name == *call.name && fits(&made.arguments));
-            let counted = panics::caught(|| calls.count() as u64)?;
+            let calls = scope.calls().filter(|(_, made)| *made.name == *call.name);
+            let fitting: Result<Vec<bool>, String> =
+                panics::caught(|| calls.map(|(_, made)| fits(&made.arguments)).collect())?;
+            let counted = fitting?.into_iter().filter(|fits| *fits).count() as u64;
             let holds = counted >= min && max.is_none_or(|max| counted <= max);
             Ok((holds, called(&call.name, scope)))
         })
@@ -246,26 +253,81 @@ fn called(name: &str, scope: Scope<'_>) -> String {
 asserted_of!(CallTool: Agent, Conversation);
 about_turns!(CallTool);
 
-impl Matches {
-    fn said(&self) -> Assertion {
-        let patterns = match &self.patterns {
-            Err(words) => return Assertion::wrong(words.clone()),
-            Ok(patterns) => patterns.clone(),
-        };
-        if let [pattern] = self.written.as_slice() {
-            return Assertion::of(Form::Written(json!({"type": "regex", "pattern": pattern})));
+/// What an agent says is asserted of its last turn, of the turns of a topic, or of all turns of the conversation.
+macro_rules! asserted_of_words {
+    ($matcher:ident $(<$generic:ident: $bound:path>)?) => {
+        impl$(<$generic: $bound>)? Matcher<Agent> for $matcher$(<$generic>)? {
+            fn assertion(&self, agent: &Agent) -> Assertion {
+                agent.asserted(self.said(None))
+            }
         }
-        let all = self.all;
-        let words = format!("what the agent says fits {}", Matches::expected(&patterns, all));
-        Assertion::of(Form::Native(Native::new(words, move |scope: Scope<'_>| {
-            let said = scope.text();
-            Ok((Matches::fits(&patterns, all, &said), said))
-        })))
+
+        impl$(<$generic: $bound>)? Matcher<Conversation> for $matcher$(<$generic>)? {
+            fn assertion(&self, conversation: &Conversation) -> Assertion {
+                conversation.asserted(self.said(Some("all")))
+            }
+        }
+
+        impl$(<$generic: $bound>)? AboutTurns for $matcher$(<$generic>)? {
+            fn of_turns(self) -> Assertion {
+                self.said(None)
+            }
+        }
+    };
+}
+
+/// Patterns that what the agent says fits, as case files say it.
+fn regex(patterns: &[String], all: bool, turns: Option<&str>) -> Value {
+    let mut written = match patterns {
+        [pattern] => json!({"type": "regex", "pattern": pattern}),
+        patterns => {
+            json!({"type": "regex", "pattern": patterns, "match": if all { "all" } else { "any" }})
+        }
+    };
+    if let Some(turns) = turns {
+        written["turns"] = turns.into();
+    }
+    written
+}
+
+impl Matches {
+    fn said(&self, turns: Option<&str>) -> Assertion {
+        match &self.patterns {
+            Err(words) => Assertion::wrong(words.clone()),
+            Ok(_) => Assertion::of(Form::Written(regex(&self.written, self.all, turns))),
+        }
     }
 }
 
-asserted_of!(Matches: Agent);
-about_turns!(Matches);
+asserted_of_words!(Matches);
+
+impl<U: AsRef<str>> Contains<U> {
+    fn said(&self, turns: Option<&str>) -> Assertion {
+        let texts = || self.sought.iter().map(AsRef::as_ref);
+        if self.sought.is_empty() || texts().any(str::is_empty) {
+            return Assertion::wrong(LOOKS_FOR_NOTHING);
+        }
+        let contains = |text: &str| {
+            let mut written = json!({"type": "contains", "value": text});
+            if let Some(turns) = turns {
+                written["turns"] = turns.into();
+            }
+            written
+        };
+        Assertion::of(Form::Written(match (self.sought.as_slice(), self.all) {
+            ([text], _) => contains(text.as_ref()),
+            (_, true) => texts().map(contains).collect(),
+            (_, false) => regex(&texts().map(literally).collect::<Vec<_>>(), false, turns),
+        }))
+    }
+}
+
+/// The pattern that a text fits to the letter. Between slashes it would be read as an expression with flags.
+fn literally(text: &str) -> String {
+    escape(text).replace('/', "\\/")
+}
+
+asserted_of_words!(Contains<U: AsRef<str>>);
 
 /// The judge finds that the agent satisfies criteria; each of them is judged and reported for itself.
 ///
@@ -299,6 +361,9 @@ impl Satisfy {
     fn said(&self) -> Assertion {
         match self.criteria.is_empty() {
             true => Assertion::wrong("`satisfy` names no criterion, and asserts nothing"),
+            false if self.criteria.iter().any(|name| name.trim().is_empty()) => {
+                Assertion::wrong("`satisfy` names a criterion that is empty, and asserts nothing")
+            }
             false => Assertion::of(Form::Satisfy(self.criteria.clone())),
         }
     }
@@ -335,8 +400,7 @@ impl<F: Fn(&Turn) -> bool> Matcher<Agent> for Satisfies<F> {
             None => Err("there is no turn to look at: nothing was said yet".to_string()),
             Some(turn) => panics::caught(|| (self.function)(&turn)),
         };
-        let form = Form::Judged { name: self.name.clone(), found };
-        Assertion { subject: Agent::SUBJECT, ..Assertion::of(form) }
+        agent.asserted(Assertion::of(Form::Judged { name: self.name.clone(), found }))
     }
 }
 
@@ -396,7 +460,7 @@ impl GroundedIn {
     }
 }
 
-asserted_of!(GroundedIn: Agent);
+asserted_of!(GroundedIn: Agent, Conversation);
 about_turns!(GroundedIn);
 
 /// The agent claims something of these kinds that no result of a tool supports. Used with [`not`](super::not).
@@ -438,7 +502,7 @@ impl Claim {
     }
 }
 
-asserted_of!(Claim: Agent);
+asserted_of!(Claim: Agent, Conversation);
 about_turns!(Claim);
 
 /// The judge finds that the agent pursues an intent in its last turn. A name is read with its underscores as blanks.
@@ -481,7 +545,7 @@ impl HaveIntent {
     }
 }
 
-asserted_of!(HaveIntent: Agent);
+asserted_of!(HaveIntent: Agent, Conversation);
 about_turns!(HaveIntent);
 
 /// The conversation is in a topic now.
@@ -514,6 +578,7 @@ impl InTopic {
 }
 
 asserted_of!(InTopic: Agent, Conversation);
+about_turns!(InTopic);
 
 /// The conversation has been in a topic, now or earlier.
 ///
@@ -546,6 +611,7 @@ impl ReachedTopic {
 }
 
 asserted_of!(ReachedTopic: Agent, Conversation);
+about_turns!(ReachedTopic);
 
 /// An assertion as case files have them, or a list of them: what data says, scenarios for instance.
 ///
@@ -633,3 +699,4 @@ impl Goal {
 }
 
 asserted_of!(Goal: Agent, Conversation);
+about_turns!(Goal);

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::{Assertion, Form, Matcher, shown};
-use crate::checks::Pattern;
+use crate::checks::{Fitting, Pattern, Relation};
 
 /// Equal to a value.
 ///
@@ -39,9 +39,17 @@ pub struct Equal<U> {
 
 impl<T: PartialEq<U> + Debug + ?Sized, U: Debug> Matcher<T> for Equal<U> {
     fn assertion(&self, found: &T) -> Assertion {
-        let (words, is_equal) = (if self.same { "to be" } else { "not to be" }, *found == self.wanted);
-        Assertion::known(format!("{words} {}", shown(&self.wanted)), is_equal == self.same, shown(found))
+        let expected = format!("{} {}", if self.same { "to be" } else { "not to be" }, shown(&self.wanted));
+        match is_nan(&self.wanted) || is_nan(found) {
+            true => Assertion::unknown(expected, "NaN equals nothing, itself included".to_string()),
+            false => Assertion::known(expected, (*found == self.wanted) == self.same, shown(found)),
+        }
     }
+}
+
+/// Whether a value is a number that is none. Only how it is shown tells, for values are of any type.
+fn is_nan(value: &(impl Debug + ?Sized)) -> bool {
+    format!("{value:?}") == "NaN"
 }
 
 /// How a value compares with another one; see [`ge`], [`gt`], [`le`] and [`lt`].
@@ -51,39 +59,16 @@ pub struct Compare<U> {
     pub(super) than: U,
 }
 
-/// A relation between two values.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Relation {
-    Greater,
-    AtLeast,
-    Less,
-    AtMost,
-}
-
-impl Relation {
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Relation::Greater => "more than",
-            Relation::AtLeast => "at least",
-            Relation::Less => "less than",
-            Relation::AtMost => "at most",
-        }
-    }
-
-    pub(super) fn holds<T: PartialOrd<U>, U>(self, value: &T, than: &U) -> bool {
-        match self {
-            Relation::Greater => value > than,
-            Relation::AtLeast => value >= than,
-            Relation::Less => value < than,
-            Relation::AtMost => value <= than,
-        }
-    }
-}
-
 impl<T: PartialOrd<U> + Debug, U: Debug> Matcher<T> for Compare<U> {
     fn assertion(&self, found: &T) -> Assertion {
         let expected = format!("to be {} {}", self.relation.words(), shown(&self.than));
-        Assertion::known(expected, self.relation.holds(found, &self.than), shown(found))
+        match found.partial_cmp(&self.than).map(|ordering| self.relation.allows(ordering)) {
+            Some(holds) => Assertion::known(expected, holds, shown(found)),
+            None => {
+                let why = format!("{} and {} cannot be compared", shown(found), shown(&self.than));
+                Assertion::unknown(expected, why)
+            }
+        }
     }
 }
 
@@ -106,7 +91,7 @@ pub fn ge<U>(than: U) -> Compare<U> {
 /// assert_eq!(gt(3).assertion(&3).holds(), Some(false));
 /// ```
 pub fn gt<U>(than: U) -> Compare<U> {
-    Compare { relation: Relation::Greater, than }
+    Compare { relation: Relation::MoreThan, than }
 }
 
 /// At most so much. Also for arguments of tools.
@@ -128,7 +113,7 @@ pub fn le<U>(than: U) -> Compare<U> {
 /// assert_eq!(lt(0.5).assertion(&0.1).holds(), Some(true));
 /// ```
 pub fn lt<U>(than: U) -> Compare<U> {
-    Compare { relation: Relation::Less, than }
+    Compare { relation: Relation::LessThan, than }
 }
 
 /// One of several values.
@@ -149,6 +134,10 @@ pub struct OneOf<U> {
 }
 
 impl<U> OneOf<U> {
+    pub(super) fn mistake(&self) -> Option<&'static str> {
+        self.values.is_empty().then_some("`one_of` has no values, and nothing is one of them")
+    }
+
     pub(super) fn into_values(self) -> Vec<U> {
         self.values
     }
@@ -156,8 +145,14 @@ impl<U> OneOf<U> {
 
 impl<T: PartialEq<U> + Debug, U: Debug> Matcher<T> for OneOf<U> {
     fn assertion(&self, found: &T) -> Assertion {
-        let holds = self.values.iter().any(|value| found == value);
-        Assertion::known(format!("to be one of {}", shown(&self.values)), holds, shown(found))
+        if let Some(wrong) = self.mistake() {
+            return Assertion::wrong(wrong);
+        }
+        let expected = format!("to be one of {}", shown(&self.values));
+        if is_nan(found) || self.values.iter().any(is_nan) {
+            return Assertion::unknown(expected, "NaN equals nothing, itself included".to_string());
+        }
+        Assertion::known(expected, self.values.iter().any(|value| found == value), shown(found))
     }
 }
 
@@ -200,6 +195,9 @@ macro_rules! sought {
 
 sought!(&'static str, String, bool, i32, i64, u32, u64, usize, f64, serde_json::Value);
 
+/// What is said of a text or list that is to contain nothing.
+pub(super) const LOOKS_FOR_NOTHING: &str = "`contains` looks for nothing: name what is to be there";
+
 /// See [`contains`] and [`contains_any`].
 #[derive(Debug, Clone)]
 pub struct Contains<U> {
@@ -240,7 +238,7 @@ impl<U: Debug> Contains<U> {
     /// What is decided where `has` says what is there.
     fn decide(&self, has: impl Fn(&U) -> bool, found: String) -> Assertion {
         if self.sought.is_empty() {
-            return Assertion::wrong("`contains` looks for nothing: name what is to be there");
+            return Assertion::wrong(LOOKS_FOR_NOTHING);
         }
         let expected = format!("to contain {}", self.expected());
         Assertion::known(expected, self.fits(has), found)
@@ -260,6 +258,9 @@ macro_rules! texts {
             impl<U: AsRef<str> + Debug> Matcher<$text> for Contains<U> {
                 fn assertion(&self, text: &$text) -> Assertion {
                     let text: &str = text;
+                    if self.sought.iter().any(|sought| sought.as_ref().is_empty()) {
+                        return Assertion::wrong(LOOKS_FOR_NOTHING);
+                    }
                     self.decide(|sought| text.contains(sought.as_ref()), shown(text))
                 }
             }
@@ -351,6 +352,11 @@ pub fn ends_with(part: impl Into<String>) -> StartsOrEnds {
 
 impl StartsOrEnds {
     fn decide(&self, text: &str) -> Assertion {
+        if self.part.is_empty() {
+            return Assertion::wrong(
+                "every text begins and ends with an empty one: name what is to be there",
+            );
+        }
         let (word, holds) = match self.at_start {
             true => ("begin", text.starts_with(&self.part)),
             false => ("end", text.ends_with(&self.part)),
@@ -475,24 +481,16 @@ impl Matches {
         Matches { patterns, written, all }
     }
 
-    pub(super) fn expected(patterns: &[Pattern], all: bool) -> String {
-        let words: Vec<String> = patterns.iter().map(Pattern::to_string).collect();
-        words.join(if all { " and " } else { " or " })
-    }
-
-    pub(super) fn fits(patterns: &[Pattern], all: bool, text: &str) -> bool {
-        match all {
-            true => patterns.iter().all(|pattern| pattern.fits(text)),
-            false => patterns.iter().any(|pattern| pattern.fits(text)),
-        }
+    pub(super) fn fitting(&self) -> Fitting {
+        if self.all { Fitting::All } else { Fitting::Any }
     }
 
     fn decide(&self, text: &str) -> Assertion {
         match &self.patterns {
             Err(words) => Assertion::wrong(words.clone()),
             Ok(patterns) => {
-                let expected = format!("to fit {}", Matches::expected(patterns, self.all));
-                Assertion::known(expected, Matches::fits(patterns, self.all, text), shown(text))
+                let expected = format!("to fit {}", self.fitting().describe(patterns));
+                Assertion::known(expected, self.fitting().fits(patterns, text), shown(text))
             }
         }
     }

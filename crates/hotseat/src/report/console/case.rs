@@ -79,12 +79,19 @@ fn logs(look: &Look, attempt: &Attempt, text: &mut String) {
 
 /// What went wrong and changes nothing, each once. Says whether anything did.
 pub(super) fn warnings(look: &Look, outcome: &Outcome, text: &mut String) -> bool {
-    let mut said: Vec<&str> = Vec::new();
-    for warning in outcome.attempts.iter().flat_map(|attempt| &attempt.warnings) {
-        if !said.contains(&warning.as_str()) {
-            said.push(warning);
+    let mut said: Vec<String> = Vec::new();
+    let warnings = outcome.attempts.iter().flat_map(|attempt| {
+        let ended = attempt.conversation.turns.iter().filter_map(|turn| {
+            let outcome = turn.run_outcome.as_ref()?;
+            Some(format!("turn {}: the agent says that its run ended as `{outcome}`", turn.number))
+        });
+        attempt.warnings.iter().cloned().chain(ended)
+    });
+    for warning in warnings {
+        if !said.contains(&warning) {
             let words = one_line(&format!("warning: {warning}"), look.left(2));
             let _ = writeln!(text, "  {}", look.paint(Tone::Skipped, &words));
+            said.push(warning);
         }
     }
     !said.is_empty()

@@ -66,6 +66,7 @@ pub(in crate::report) fn passed(turn: &Turn, attempt: &Attempt) -> bool {
         | FailureKind::ProtocolError
         | FailureKind::Unreachable
         | FailureKind::Timeout
+        | FailureKind::Limit
         | FailureKind::HookError
         | FailureKind::TestError
         | FailureKind::Cancelled => false,
@@ -98,10 +99,10 @@ pub(super) fn doings(turn: &Turn, detail: Detail, without_answer: bool) -> Vec<L
             arguments => Cow::Owned(arguments.to_string()),
         };
         let result = match (&call.result, detail) {
-            (_, Detail::Gist) => String::new(),
+            (Some(_), Detail::Gist) => String::new(),
             (Some(result), Detail::Whole) if result.failed => format!(" → failed: {}", result.text()),
             (Some(result), Detail::Whole) => format!(" → {}", result.text()),
-            (None, Detail::Whole) => " → no result".to_string(),
+            (None, _) => " → no result".to_string(),
         };
         (call.started, 0, format!("Agent: [tool: {}({arguments})]{result}", call.name))
     });

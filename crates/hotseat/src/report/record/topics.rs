@@ -122,6 +122,7 @@ fn failure_type(kind: FailureKind) -> &'static str {
         FailureKind::AgentError
         | FailureKind::ProtocolError
         | FailureKind::Unreachable
+        | FailureKind::Limit
         | FailureKind::HookError
         | FailureKind::TestError
         | FailureKind::NoInput

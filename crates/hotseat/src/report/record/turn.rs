@@ -56,6 +56,9 @@ pub struct TurnRecord<'a> {
     /// Why it was not held to its end, in the words that case files are documented with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// How the agent says that its run ended, where that is not success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_outcome: Option<&'a str>,
     /// What the agent, or whoever gave the turn up, said of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_info: Option<&'a ErrorInfo>,
@@ -95,6 +98,9 @@ pub struct ToolCallRecord<'a> {
     /// Absent when the tool gave none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<&'a Value>,
+    /// The turn ended without a result of this call.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unanswered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -276,6 +282,7 @@ impl<'a> TurnRecord<'a> {
             roles: turn.roles.iter().map(RoleRecord::of).collect(),
             interrupts: turn.interrupts.iter().map(InterruptRecord::of).collect(),
             error: failure.map(|failure| documented(failure, attempt)),
+            run_outcome: turn.run_outcome.as_deref(),
             error_info,
             awaiting_input: awaiting.is_awaiting(),
             awaiting_reason: awaiting.reason(),
@@ -324,6 +331,7 @@ impl<'a> ToolCallRecord<'a> {
             name: &call.name,
             args: &call.arguments,
             args_broken: call.arguments_broken,
+            unanswered: result.is_none() && turn.outcome != TurnOutcome::Open,
             result: result.filter(|result| !result.failed).map(|result| &result.value),
             error: result.filter(|result| result.failed).map(|result| &result.value),
             subagent: call.subagent.as_deref(),

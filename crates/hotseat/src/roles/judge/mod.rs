@@ -121,6 +121,15 @@ pub struct By {
     pub left_out: Vec<String>,
 }
 
+/// Reads the judgement of a criterion as a judge would write it. For the project's own fuzzing; not part of the interface.
+///
+/// # Errors
+/// What is wrong with it.
+#[doc(hidden)]
+pub fn read_judgement(text: &str) -> Result<Value, String> {
+    answer::read(text, &prompt::CRITERION.schema)
+}
+
 /// A question as it is put to a judge.
 struct Put {
     /// What the judge is asked for, and how; none for words of the test.

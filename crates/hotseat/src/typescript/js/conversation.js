@@ -15,6 +15,8 @@ function definite(expected) {
   if (!isObject(expected) || Array.isArray(expected)) throw misuse(`the arguments of a call are an object, and not ${shown(expected)}`);
   const missing = undefinedIn(expected);
   if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing of it`);
+  const none = Object.entries(expected).find(([, one]) => typeof one === "number" && !Number.isFinite(one));
+  if (none !== undefined) throw misuse(`\`${none[0]}\` of the arguments is ${none[1]}, which no argument can be`);
   return expected;
 }
 
@@ -66,7 +68,7 @@ class AgentResponse {
 }
 
 class Turn {
-  constructor({ number, user, text, calls, topic, caller, startedAt, endedAt, durationMs, metadata }) {
+  constructor({ number, user, spoken, text, calls, topic, caller, startedAt, endedAt, durationMs, metadata }) {
     const toolCalls = calls.map((call) => new ToolCall(call, number));
     const source = caller === "hotseat" ? "script" : caller;
     this.number = number;
@@ -75,7 +77,12 @@ class Turn {
     this.toolCalls = toolCalls;
     this.userMessage = new Message({ role: "user", content: user, timestamp: startedAt, toolCalls: [], source, metadata: {} });
     this.agentResponse = new AgentResponse(text, toolCalls, metadata);
-    this.agentMessage = new Message({ role: "agent", content: text, timestamp: endedAt, toolCalls, source: "agent", metadata });
+    const said = (content, toolCalls) => new Message({ role: "agent", content, timestamp: endedAt, toolCalls, source: "agent", metadata });
+    this.agentMessage = said(text, toolCalls);
+    // Calls are those of the turn: which message has made them is not always known.
+    const contents = metadata.messages.length === 0 && toolCalls.length > 0 ? [""] : metadata.messages;
+    const messages = contents.map((content, at) => said(content, at === contents.length - 1 ? toolCalls : []));
+    this.messages = spoken ? [this.userMessage, ...messages] : messages;
   }
   hasToolCall(name, expected) {
     return callsOf(this.toolCalls, name, expected).length > 0;
@@ -99,14 +106,25 @@ function follow(now) {
   });
 }
 
-const messagesOf = (some) => some.flatMap((turn) => [turn.userMessage, turn.agentMessage]);
+/** Does something while the conversation is as it was after a turn. */
+function upTo(number, work) {
+  const [later, now] = [turns.splice(number), topics];
+  const visits = now.visits.map((visit) => ({ ...visit, turns: visit.turns.filter((one) => one <= number) })).filter((visit) => visit.turns.length > 0);
+  topics = { ...now, current: turns.at(-1)?.topic ?? null, history: visits.map((visit) => visit.topic), visits };
+  try {
+    return work();
+  } finally {
+    turns.push(...later);
+    topics = now;
+  }
+}
 
 const conversation = Object.freeze({
   get turns() {
     return [...turns];
   },
   get messages() {
-    return messagesOf(turns);
+    return turns.flatMap((turn) => turn.messages);
   },
   get allToolCalls() {
     return turns.flatMap((turn) => turn.toolCalls);
@@ -190,15 +208,17 @@ const user = Object.freeze({
   },
 });
 
-/** Regular expressions within data are what they are made of. */
+/** Data as case files have it: regular expressions are their patterns, and criteria that functions of the test decide are these. */
 function withSources(value) {
   if (value instanceof RegExp) return inline(value);
   if (Array.isArray(value)) return value.map(withSources);
   if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withSources(one)]));
+  const own = value.type === "satisfy" && isMapping(value) ? withOwnCriteria(value) : value;
+  return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one)]));
 }
 
-function inline(pattern) {
-  const flags = [...pattern.flags].filter((flag) => "ims".includes(flag)).join("");
-  return flags === "" ? pattern.source : `(?${flags})${pattern.source}`;
+/** `satisfy` of case files, whose criteria may be functions of the test. */
+function withOwnCriteria(assertion) {
+  const known = (one) => (typeof one === "string" ? asCriterion(one) : Array.isArray(one) ? one.map(known) : one);
+  return assertion.criteria === undefined ? assertion : { ...assertion, criteria: known(assertion.criteria) };
 }

@@ -105,7 +105,7 @@ function topic(name, definition = {}) {
   if (Object.hasOwn(group.topics, name)) throw misuse(`the topic \`${name}\` was declared here before`);
   group.topics[name] = definition;
   const where = at();
-  stated.push({ topic: name, said: withSources(asTopic(name, definition)), at: where });
+  stated.push({ topic: name, said: withSources(asTopic(name, definition)), at: where, of: group });
   declaredAt.set(definition, where);
   return handle;
 }

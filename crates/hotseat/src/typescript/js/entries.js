@@ -21,7 +21,9 @@ function declared(namespace) {
     .filter((name) => isTest(name, namespace[name]))
     // One of its assertions after the other is noted, as in Go.
     .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
-  return { tests: [...functions, ...cases], stated };
+  // What a group declares behind a topic holds for the topic, too.
+  const known = ({ of, ...one }) => (of === undefined ? one : { ...one, criteria: Object.keys(over(of.chain, "criteria")) });
+  return { tests: [...functions, ...cases], stated: stated.map(known) };
 }
 
 /** Runs a test. What it comes to is known to the host; returned is whether it was stopped. */

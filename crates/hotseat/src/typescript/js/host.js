@@ -56,7 +56,7 @@ function answer({ call, first, turn }) {
   judging = true;
   try {
     const looked = turn === null || turn === undefined ? [] : turns.slice(first - 1, turn);
-    const found = functions[call](looked.at(-1), conversation, looked);
+    const found = upTo(turn ?? 0, () => functions[call](looked.at(-1), conversation, looked));
     if (isObject(found) && typeof found.then === "function") throw new TypeError(ASYNC);
     return { value: Boolean(found) };
   } catch (error) {

@@ -44,19 +44,28 @@ function judged(name, work) {
 }
 
 const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
-const spoken = (way) => lookedAt(way).map((turn) => turn.agentResponse.text).join("\n");
 const called = (way) => lookedAt(way).flatMap((turn) => turn.toolCalls);
 
 const NO_TURN = "there is no turn to look at: nothing was said yet";
 const needsTurn = (words) => (turns.length === 0 ? { expected: words, error: NO_TURN } : undefined);
 
-/** Patterns in the agent's text. */
-function patterns(name, all) {
-  for (const one of all) {
-    if (!(one instanceof RegExp) && (typeof one !== "string" || one === "")) throw misuse(`${name} needs regular expressions or texts, and was given ${shown(one)}`);
-  }
-  return (text) => all.map((one) => (typeof one === "string" ? text.includes(one) : fits(one, text)));
+/** Regular expressions, and texts to the letter, as patterns of case files. */
+function asPatterns(name, all) {
+  return all.map((one) => {
+    if (one instanceof RegExp) return inline(one);
+    if (typeof one !== "string" || one === "") throw misuse(`${name} needs regular expressions or texts, and was given ${shown(one)}`);
+    return literally(one);
+  });
 }
+
+/** That what the agent says fits patterns, as case files say it. */
+function asRegex(name, all, match) {
+  const patterns = asPatterns(name, all);
+  return patterns.length === 1 ? { type: "regex", pattern: patterns[0] } : { type: "regex", pattern: patterns, match };
+}
+
+/** Which turns are read where words are asserted. */
+const turnsOf = (way) => (way.subject === "conversation" ? { turns: "all" } : {});
 
 /** An object of options has no other keys than these. */
 function only(what, options, keys) {
@@ -71,7 +80,7 @@ const GIVEN_OF_AGENT = {
   toSatisfy: [1, Infinity],
   toMatch: [1, Infinity],
   toMatchAny: [1, Infinity],
-  toContain: [1, 1],
+  toContain: [1, Infinity],
   toCallTool: [1, 3],
   toHaveToolCall: [1, 3],
   toBeGroundedIn: [1, Infinity],
@@ -94,28 +103,16 @@ const ofAgent = {
   },
   toMatch(way, ...all) {
     if (way.negated && all.length > 1) throw misuse("not.toMatch needs one pattern: with several nobody can tell which of them must not fit");
-    const found = patterns("toMatch", all);
-    const text = spoken(way);
-    if (all.length === 1 && all[0] instanceof RegExp && way.subject === "turn") {
-      const [pattern] = all.map(inline);
-      const words = `what the agent says fits /${pattern}/`;
-      return compare("regex", { ...(needsTurn(words) ?? { expected: words, holds: found(text)[0], said: text }), written: { type: "regex", pattern } }, way);
-    }
-    const expected = `the agent's words match ${all.map((one) => show(one)).join(" and ")}`;
-    compare("match", needsTurn(expected) ?? { expected, holds: found(text).every(Boolean), actual: show(text) }, way);
+    decide([asWritten({ ...asRegex("toMatch", all, "all"), ...turnsOf(way) })], way);
   },
   toMatchAny(way, ...all) {
-    const found = patterns("toMatchAny", all);
-    const expected = `the agent's words match ${all.map((one) => show(one)).join(" or ")}`;
-    const text = spoken(way);
-    compare("match_any", needsTurn(expected) ?? { expected, holds: found(text).some(Boolean), actual: show(text) }, way);
+    decide([asWritten({ ...asRegex("toMatchAny", all, "any"), ...turnsOf(way) })], way);
   },
-  toContain(way, text) {
-    if (typeof text !== "string" || text === "") throw misuse(`toContain needs the text that the agent says, and was given ${shown(text)}`);
-    if (way.subject === "turn") return decide([asWritten({ type: "contains", value: text })], way);
-    const expected = `what the agent says contains ${show(text)}`;
-    const said = spoken(way);
-    compare("contains", needsTurn(expected) ?? { expected, holds: said.includes(text), actual: show(said) }, way);
+  toContain(way, ...texts) {
+    const wrong = texts.find((text) => typeof text !== "string" || text === "");
+    if (wrong !== undefined || texts.includes(undefined)) throw misuse(`toContain needs the text that the agent says, and was given ${shown(wrong)}`);
+    if (way.negated && texts.length > 1) throw misuse("not.toContain needs one text: with several nobody can tell which of them must not be there");
+    decide(texts.map((value) => asWritten({ type: "contains", value, ...turnsOf(way) })), way);
   },
   toCallTool(way, name, expected, options) {
     tool("toCallTool", way, name, expected, options);
@@ -140,14 +137,14 @@ const ofAgent = {
     decide([asWritten({ type: "topic", name: topicNamed(name) })], way);
   },
   toHaveReachedTopic(way, name) {
-    decide([asWritten({ type: "reached_topic", name: topicNamed(name) })], { ...way, subject: "conversation" });
+    decide([asWritten({ type: "reached_topic", name: topicNamed(name) })], way);
   },
   toHaveAchievedStatedGoal(way) {
-    decide([asWritten({ type: "goal" })], { ...way, subject: "conversation" });
+    decide([asWritten({ type: "goal" })], way);
   },
   toHaveAchievedGoal(way, goal) {
-    if (typeof goal !== "string") throw misuse(`toHaveAchievedGoal needs the goal in words, and was given ${shown(goal)}`);
-    decide([asWritten({ type: "goal", goal })], { ...way, subject: "conversation" });
+    if (typeof goal !== "string" || goal.trim() === "") throw misuse(`toHaveAchievedGoal needs the goal in words, and was given ${shown(goal)}`);
+    decide([asWritten({ type: "goal", goal })], way);
   },
   toHold(way, assertion) {
     const all = Array.isArray(assertion) ? assertion : [assertion];
@@ -191,7 +188,7 @@ function satisfies(one, way) {
   const known = Object.hasOwn(running.criteria, name) ? running.criteria[name] : undefined;
   const described = known?.said.description === undefined ? name : `${name}: ${known.said.description}`;
   if (known?.match !== undefined) return code(name, () => known.match(conversation), described);
-  if (known?.matchMessages !== undefined) return code(name, () => known.matchMessages(messagesOf(lookedAt(way))), described);
+  if (known?.matchMessages !== undefined) return code(name, () => known.matchMessages(conversation.messages), described);
   return asWritten({ type: "satisfy", criteria: name });
 }
 
@@ -211,14 +208,18 @@ function counted(matcher, options) {
 
 const timesInWords = ({ exact, min, max }) => (exact !== undefined ? `${exact} times` : min === undefined ? `at most ${max} times` : max === undefined ? `at least ${min} times` : `${min} to ${max} times`);
 
-/** A call of a tool. What is more than data is compared here. */
+/** A call of a tool. Where a function decides of an argument, the call is compared here. */
 function tool(matcher, way, name, expected, options) {
   const names = Array.isArray(name) ? name : [name];
   if (names.length === 0 || names.some((one) => typeof one !== "string" || one === "")) throw misuse(`${matcher} needs the name of a tool, and was given ${shown(name)}`);
   const count = counted(matcher, options);
-  if (expected === undefined || isPlain(definite(expected))) {
+  const all = Object.entries(expected === undefined ? {} : definite(expected));
+  const [values, others] = [all.filter(([, one]) => isPlain(one)), all.filter(([, one]) => !isPlain(one))];
+  const conditions = others.map(([key, one]) => [key, conditionOf(one)]);
+  if (conditions.every(([, one]) => one !== undefined)) {
     const which = names.length === 1 ? { name: names[0] } : { value: names };
-    return decide([asWritten({ type: "tool_called", ...which, arguments: expected, count })], way);
+    const written = (members) => (members.length === 0 ? undefined : Object.fromEntries(members));
+    return decide([asWritten({ type: "tool_called", ...which, arguments: written(values), where: written(conditions), count })], way);
   }
   const { exact, max } = count ?? {};
   const least = exact ?? count?.min ?? (count === undefined ? 1 : 0);
@@ -318,8 +319,9 @@ const ofValues = {
     return is(all.every((one) => entries.some((entry) => equal(entry, one))));
   },
   toMatch(actual, pattern) {
-    const found = patterns("toMatch", [pattern]);
-    return typeof actual === "string" ? is(found(actual)[0]) : { error: `${shown(actual)} is no text` };
+    if (!(pattern instanceof RegExp) && (typeof pattern !== "string" || pattern === "")) throw misuse(`toMatch needs a regular expression or a text, and was given ${shown(pattern)}`);
+    if (typeof actual !== "string") return { error: `${shown(actual)} is no text` };
+    return is(typeof pattern === "string" ? actual.includes(pattern) : fits(pattern, actual));
   },
   toHaveLength(actual, length) {
     if (!Number.isInteger(length) || length < 0) throw misuse(`toHaveLength needs a whole number, and was given ${shown(length)}`);

@@ -4,7 +4,7 @@
 function asCriterion(name) {
   const { said, match, matchMessages } = (running !== null && Object.hasOwn(running.criteria, name) && running.criteria[name]) || {};
   if (match === undefined && matchMessages === undefined) return name;
-  const decides = (_, conversation, looked) => (match === undefined ? matchMessages(messagesOf(looked)) : match(conversation));
+  const decides = (_, conversation) => (match === undefined ? matchMessages(conversation.messages) : match(conversation));
   return { name, description: said.description, function: reference(name, decides) };
 }
 
@@ -18,11 +18,13 @@ function invariants(said, of) {
       whole.push(one);
       continue;
     }
-    const { satisfy, match, notMatch, grounded, fromTools, toolCall, forbidToolCall, forbidClaims, ...rest } = one;
+    const { satisfy, match, matchAny, notMatch, contain, grounded, fromTools, toolCall, forbidToolCall, forbidClaims, ...rest } = one;
     const list = (value) => (value === undefined ? [] : Array.isArray(value) ? value : [value]);
-    for (const one of list(satisfy)) whole.push({ type: "satisfy", criteria: asCriterion(isObject(one) ? one.name : one) });
-    for (const pattern of list(match)) whole.push({ text: { mustMatch: [pattern] } });
-    for (const pattern of list(notMatch)) whole.push({ text: { mustNotMatch: [pattern] } });
+    for (const one of list(satisfy)) whole.push({ type: "satisfy", criteria: isObject(one) ? one.name : one });
+    if (match !== undefined) whole.push(asRegex("match", list(match), "all"));
+    if (matchAny !== undefined) whole.push(asRegex("matchAny", list(matchAny), "any"));
+    if (notMatch !== undefined) whole.push({ ...asRegex("notMatch", list(notMatch), "any"), negate: true });
+    for (const value of list(contain)) whole.push({ type: "contains", value });
     if (grounded !== undefined) whole.push({ type: "grounded", types: list(grounded), ...(fromTools === undefined ? {} : { from_tools: fromTools }) });
     for (const name of list(toolCall)) whole.push({ type: "tool_called", name });
     for (const name of list(forbidToolCall)) whole.push({ type: "tool_called", name, negate: true });

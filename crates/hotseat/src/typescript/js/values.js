@@ -29,32 +29,50 @@ const shown = (value) => short(show(value));
 
 /** What stands in place of a value and says which values are meant. */
 class Matcher {
-  constructor(words, fits) {
-    this.words = words;
-    this.fits = fits;
+  /** `condition` is what case files say of an argument in place of it; undefined where they cannot. */
+  constructor(words, fits, condition) {
+    Object.assign(this, { words, fits, condition });
   }
 }
 
 const isNumber = (value) => typeof value === "number" && !Number.isNaN(value);
 
-const number = (words, holds) => (limit) => {
+/** A number, or nothing that is there. What else is there cannot be compared. */
+function comparable(value, words) {
+  if (value === undefined || isNumber(value)) return value !== undefined;
+  throw new TypeError(`${shown(value)} is no number that could be ${words}`);
+}
+
+const number = (words, key, holds) => (limit) => {
   if (!isNumber(limit)) throw misuse(`${words} needs a number, and was given ${shown(limit)}`);
-  return new Matcher(`${words} ${limit}`, (value) => typeof value === "number" && holds(value, limit));
+  return new Matcher(`${words} ${limit}`, (value) => comparable(value, `${words} ${limit}`) && holds(value, limit), { [key]: limit });
 };
-const gt = number(">", (value, limit) => value > limit);
-const gte = number(">=", (value, limit) => value >= limit);
-const lt = number("<", (value, limit) => value < limit);
-const lte = number("<=", (value, limit) => value <= limit);
+const gt = number(">", "more_than", (value, limit) => value > limit);
+const gte = number(">=", "at_least", (value, limit) => value >= limit);
+const lt = number("<", "less_than", (value, limit) => value < limit);
+const lte = number("<=", "at_most", (value, limit) => value <= limit);
 const between = (least, most) => {
   for (const one of [least, most]) if (!isNumber(one)) throw misuse(`between needs two numbers, and was given ${shown(one)}`);
   if (least > most) throw misuse(`between ${least} and ${most} there is nothing: the smaller number comes first`);
-  return new Matcher(`from ${least} to ${most}`, (value) => typeof value === "number" && value >= least && value <= most);
+  const words = `from ${least} to ${most}`;
+  return new Matcher(words, (value) => comparable(value, words) && value >= least && value <= most, { at_least: least, at_most: most });
 };
 const oneOf = (...values) => {
-  if (values.length === 0 || values.includes(undefined)) throw misuse("oneOf needs the values that are meant, and none of them is undefined");
-  return new Matcher(`one of ${values.map((one) => show(one)).join(", ")}`, (value) => values.some((one) => equal(value, one)));
+  if (values.length === 0 || values.includes(undefined) || values.some(Number.isNaN)) throw misuse("oneOf needs the values that are meant, and none of them is undefined or NaN");
+  return new Matcher(`one of ${values.map((one) => show(one)).join(", ")}`, (value) => values.some((one) => equal(value, one)), values.every(isPlain) ? { one_of: values } : undefined);
 };
-const anything = () => new Matcher("anything", (value) => value !== undefined && value !== null);
+const anything = () => new Matcher("anything", (value) => value !== undefined && value !== null, { given: true });
+
+/** The condition of a case file that an expected argument stands for; undefined where a function decides. */
+function conditionOf(expected) {
+  if (expected instanceof RegExp) return { regex: inline(expected) };
+  if (expected instanceof Matcher) return expected.condition;
+  if (!isObject(expected)) return isPlain(expected) ? { equals: expected } : undefined;
+  const within = Object.entries(expected).map(([key, one]) => [key, conditionOf(one)]);
+  if (within.some(([, one]) => one === undefined)) return undefined;
+  if (Array.isArray(expected)) return { entries: within.map(([, one]) => one) };
+  return isMapping(expected) ? { members: Object.fromEntries(within) } : undefined;
+}
 
 /** Whether two values are equal in depth. What stands for several values fits them. */
 function equal(actual, expected, compared = []) {
@@ -101,14 +119,22 @@ function deepEqual(actual, expected) {
 
 const textOf = (value) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
 
-/** A pattern is tried from the beginning, whatever was found with it before. */
-function fits(pattern, text) {
+/** What the host says of a regular expression, which it matches as it does patterns of case files. */
+function ofPattern(pattern, ask) {
   if (!(pattern instanceof RegExp)) throw misuse(`${shown(pattern)} is no regular expression`);
-  pattern.lastIndex = 0;
-  const found = pattern.test(text);
-  pattern.lastIndex = 0;
-  return found;
+  const { value, error } = ask(pattern.source, pattern.flags);
+  if (error !== undefined) throw misuse(`the regular expression ${shown(pattern)}: ${error}`);
+  return value;
 }
+
+/** Whether a regular expression fits somewhere in a text. */
+const fits = (pattern, text) => ofPattern(pattern, (source, flags) => hidden.fits(source, flags, text));
+
+/** A regular expression as the pattern of a case file. */
+const inline = (pattern) => ofPattern(pattern, (source, flags) => hidden.pattern(source, flags));
+
+/** The pattern of a case file that fits a text to the letter. */
+const literally = (text) => text.replace(/[\\^$.*+?()[\]{}|\/#&~-]/g, "\\$&");
 
 /** Where something within is undefined: a member that was misspelt, which would assert nothing. */
 function undefinedIn(value, path = "") {

@@ -1,14 +1,16 @@
 //! Tool calls: each counts once, however often it is announced.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use hotseat_document::json::read_value;
 use hotseat_trace::{ErrorInfo, Offset, Origin, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
 use serde_json::{Map, Value};
 
 use super::super::thread::{Answered, Arguments};
 use super::super::wire;
 use super::{Run, Sink, UnansweredCall, merge_metadata};
+use crate::adapters::json_text::joined;
+use crate::session::{is_parts, output_of_content};
 
 /// A call whose arguments are being streamed, or that may prove to be made twice.
 #[derive(Debug, Default)]
@@ -78,10 +80,15 @@ impl Run<'_> {
         }
         self.thread.put_call(&id, &e.tool_call_name, e.parent_message_id.as_deref());
         self.add_call_metadata(&id, e.metadata);
-        if !self.run_calls.contains(&id) {
+        self.is_of_run(&id);
+        self.calls.insert(id, open);
+    }
+
+    /// Notes that a call began or went on in this run.
+    pub(super) fn is_of_run(&mut self, id: &Arc<str>) {
+        if self.in_run.insert(id.clone()) {
             self.run_calls.push(id.clone());
         }
-        self.calls.insert(id, open);
     }
 
     pub(super) fn add_call_metadata(&mut self, id: &Arc<str>, metadata: Option<Map<String, Value>>) {
@@ -132,6 +139,7 @@ impl Run<'_> {
     pub(super) fn tool_end(&mut self, id: &Arc<str>, out: Sink<'_>) {
         let Some(known) = self.thread.call_of_turn(id) else { return };
         let Some(mut open) = self.calls.remove(id) else { return };
+        open.text = joined(open.text);
         let arguments = Arguments::parse(&open.text);
         // Announced again without its arguments: what is known stays.
         let silent = known.arguments != Arguments::Unknown && open.text.is_empty();
@@ -279,12 +287,18 @@ impl Run<'_> {
                 let error = ErrorInfo { code: None, message, retriable: None };
                 out(ToolFailed { turn_id, tool_call_id, error, origin }.into());
             }
-            None => out(ToolCompleted { turn_id, tool_call_id, output: output(&e.content), origin }.into()),
+            None => {
+                out(ToolCompleted { turn_id, tool_call_id, output: output_of_content(&e.content), origin }
+                    .into())
+            }
         }
     }
 
     /// The arguments of every call are complete.
     pub(super) fn close_calls(&mut self, out: Sink<'_>) {
+        if self.calls.is_empty() {
+            return;
+        }
         for number in 0..self.run_calls.len() {
             let id = self.run_calls[number].clone();
             self.tool_end(&id, out);
@@ -306,14 +320,25 @@ impl Run<'_> {
         unknown.min().map(|id| ("arguments", id))
     }
 
+    /// A call that the agent says it waits for and that nobody has announced.
+    pub(super) fn unknown_awaited(&self) -> Option<&Arc<str>> {
+        self.awaited.iter().find(|id| !self.thread.calls.contains_key(&self.thread.known_id((*id).clone())))
+    }
+
     /// Calls of this run without a result. Where the agent says which ones it waits for, only those.
     pub(super) fn unanswered(&self) -> Vec<UnansweredCall> {
-        let awaited: Vec<Arc<str>> = self.awaited.iter().map(|id| self.thread.known_id(id.clone())).collect();
-        let held_up =
-            |id: &Arc<str>| self.interrupts.iter().any(|interrupt| interrupt.call.as_ref() == Some(id));
-        let calls = self.run_calls.iter().filter_map(|id| Some((id, self.thread.calls.get(id)?)));
-        let open = calls.filter(|(id, call)| call.answered.is_none() && !held_up(id));
-        let meant = open.filter(|(id, _)| awaited.is_empty() || awaited.contains(id));
+        let awaited: HashSet<Arc<str>> =
+            self.awaited.iter().map(|id| self.thread.known_id(id.clone())).collect();
+        let held_up: HashSet<&Arc<str>> =
+            self.interrupts.iter().filter_map(|interrupt| interrupt.call.as_ref()).collect();
+        // An agent may still wait for a call of an earlier run.
+        let of_run: HashSet<&Arc<str>> = self.run_calls.iter().collect();
+        let mut earlier: Vec<&Arc<str>> = awaited.iter().filter(|id| !of_run.contains(id)).collect();
+        earlier.sort();
+        let calls = self.run_calls.iter().chain(earlier);
+        let calls = calls.filter_map(|id| Some((id, self.thread.calls.get(id)?)));
+        let open = calls.filter(|(id, call)| call.answered.is_none() && !held_up.contains(id));
+        let meant = open.filter(|(id, _)| awaited.is_empty() || awaited.contains(*id));
         meant
             .map(|(id, call)| UnansweredCall {
                 id: id.clone(),
@@ -334,25 +359,7 @@ impl Run<'_> {
 fn content_of_message(content: &Value) -> Value {
     match content {
         Value::String(_) => content.clone(),
-        Value::Array(items) if wire::is_parts(items) => content.clone(),
+        Value::Array(items) if is_parts(items) => content.clone(),
         other => Value::String(other.to_string()),
-    }
-}
-
-/// What a tool returned, read as JSON where it is JSON: servers differ in spacing and in how often they encode.
-fn output(content: &Value) -> Value {
-    let text = match content {
-        Value::String(text) => text.clone(),
-        Value::Array(items) if wire::is_parts(items) => wire::text(Some(content)),
-        other => return other.clone(),
-    };
-    match read_value(&text) {
-        Ok(Value::String(inner)) => match read_value(&inner) {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
-            _ => Value::String(inner),
-        },
-        Ok(value @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Null)) => value,
-        // A number is kept as it was written: `1.50` and `007` are not `1.5` and `7` to whoever matches them.
-        Ok(Value::Number(_)) | Err(_) => Value::String(text),
     }
 }

@@ -1,5 +1,6 @@
 //! Questions of a paused run, on both channels on which agents ask.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotseat_trace::{Custom, InterruptRaised};
@@ -99,6 +100,10 @@ impl Run<'_> {
 
     /// The agent waits for answers to these.
     pub(super) fn raise(&mut self, asked: Vec<OpenInterrupt>, out: Sink<'_>) {
+        // A later run of the same stream may ask again; one answer is enough.
+        let again: HashSet<Arc<str>> = asked.iter().filter_map(|interrupt| interrupt.id.clone()).collect();
+        self.interrupts.retain(|known| known.id.as_ref().is_none_or(|id| !again.contains(id)));
+        let mut last: HashMap<Arc<str>, usize> = HashMap::new();
         for interrupt in asked {
             out(InterruptRaised {
                 turn_id: self.turn_id(),
@@ -112,9 +117,15 @@ impl Run<'_> {
                 value: interrupt.value.clone(),
             }
             .into());
-            // A later run of the same stream may ask again; one answer is enough.
-            self.interrupts.retain(|known| known.id.is_none() || known.id != interrupt.id);
-            self.interrupts.push(interrupt);
+            let known = interrupt.id.clone().and_then(|id| last.insert(id, self.interrupts.len()));
+            match known {
+                // The same one twice in one answer: the first place keeps it.
+                Some(place) => {
+                    last.extend(interrupt.id.clone().map(|id| (id, place)));
+                    self.interrupts[place] = interrupt;
+                }
+                None => self.interrupts.push(interrupt),
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hotseat_trace::{
     AgentRunFailed, AgentRunFinished, AgentRunStarted, Custom, ErrorInfo, Note, Offset, Origin, Payload, Raw,
-    StateDelta, StateSnapshot, Step, Subagent,
+    StateDelta, StateSnapshot, Step, Subagent, apply_patch,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ use super::chunks::Expander;
 use super::sequence::Rules;
 use super::thread::Thread;
 use super::wire::{self, Event};
+use crate::adapters::lines::check_values;
 
 /// How strictly the rules of the protocol are taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -101,21 +102,30 @@ pub struct Run<'t> {
     expanded: Vec<Event>,
     rules: Rules,
     received: u64,
+    /// How often a run of the protocol began or ended.
+    borders: usize,
     started: bool,
     /// The agent has said that it is done, and has not begun anew.
     ended: bool,
     /// The first error that the agent reported. No later run takes it back.
     failed: Option<ErrorInfo>,
     texts: HashMap<Arc<str>, OpenText>,
-    thoughts: Vec<Thought>,
+    /// Pieces of reasoning in the order in which they began; none in the place of one that is whole.
+    thoughts: Vec<Option<Thought>>,
+    /// Where those that are open stand.
+    thought_places: HashMap<Option<Arc<str>>, Vec<usize>>,
     calls: HashMap<Arc<str>, OpenCall>,
     /// Calls that began or went on in this run, in order.
     run_calls: Vec<Arc<str>>,
+    /// The same, to be asked for.
+    in_run: HashSet<Arc<str>>,
     /// Results of calls that nobody has announced; an event or a snapshot may still do so.
     orphan_results: Vec<wire::ToolResult>,
     /// Snapshots of the messages until they are compared with what was seen as events: the last one, and of
     /// those before it what later ones left out.
     snapshots: Vec<Snapshot>,
+    /// How many bytes of snapshots were searched for what earlier ones told.
+    searched: usize,
     /// Questions on the channel of producers before 1.0 whose run has not ended.
     legacy_interrupts: Vec<OpenInterrupt>,
     interrupts: Vec<OpenInterrupt>,
@@ -124,6 +134,9 @@ pub struct Run<'t> {
     /// What was noted: the same is not said twice.
     noted: HashSet<String>,
 }
+
+/// How often runs may begin and end in one answer: each time everything that is open is looked through.
+const MOST_BORDERS: usize = 200;
 
 /// Where the trace events go.
 pub type Sink<'a> = &'a mut dyn FnMut(Payload);
@@ -139,15 +152,19 @@ impl<'t> Run<'t> {
             expanded: Vec::new(),
             rules: Rules::default(),
             received: 0,
+            borders: 0,
             started: false,
             ended: false,
             failed: None,
             texts: HashMap::new(),
             thoughts: Vec::new(),
+            thought_places: HashMap::new(),
             calls: HashMap::new(),
             run_calls: Vec::new(),
+            in_run: HashSet::new(),
             orphan_results: Vec::new(),
             snapshots: Vec::new(),
+            searched: 0,
             legacy_interrupts: Vec::new(),
             interrupts: Vec::new(),
             awaited: Vec::new(),
@@ -184,6 +201,7 @@ impl<'t> Run<'t> {
             self.note(out, "`[DONE]` is not an event of this protocol; passed over".to_string());
             return Ok(());
         }
+        check_values(data).map_err(|words| self.at_event(&format!("it {words}")))?;
         let received = Event::parse(data).map_err(|error| self.at_event(&error))?;
         if received.null_subagent {
             self.broken("`subagentRunId` is null; it is left out or names a sub-agent".to_string(), out)?;
@@ -215,6 +233,11 @@ impl<'t> Run<'t> {
         }
         if let Some((what, id)) = self.orphan() {
             return Err(format!("{what} came for tool call {id}, but no event says which tool that is"));
+        }
+        if let Some(id) = self.unknown_awaited() {
+            return Err(format!(
+                "RUN_FINISHED says that the agent waits for tool call {id}, which was never announced"
+            ));
         }
         let unanswered = self.unanswered();
         Ok(RunEnd::Finished(Finished { interrupts: self.interrupts, unanswered }))
@@ -249,6 +272,13 @@ impl<'t> Run<'t> {
 
     /// One event, chunks already expanded.
     fn follow(&mut self, event: Event, at: Offset, out: Sink<'_>) -> Result<(), String> {
+        if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
+            self.borders += 1;
+            if self.borders > MOST_BORDERS {
+                return Err(self
+                    .at_event(&format!("runs begin and end more than {MOST_BORDERS} times in one answer")));
+            }
+        }
         if let Some(rule) = self.rules.check(&event) {
             self.broken(rule, out)?;
         }
@@ -267,22 +297,26 @@ impl<'t> Run<'t> {
             Event::ToolResult(e) => self.tool_result(e, Origin::Stream, out),
             Event::StateSnapshot(e) => {
                 self.thread.state = e.snapshot.clone();
+                self.thread.state_told = true;
                 out(StateSnapshot { turn_id, state: e.snapshot }.into());
             }
             Event::StateDelta(e) => {
-                let state = match patched(&self.thread.state, &e.delta) {
-                    Ok(state) => {
-                        self.thread.state = state.clone();
-                        Some(state)
-                    }
+                let thread = &mut *self.thread;
+                let applied = apply_patch(&mut thread.state, &e.delta, &mut thread.patching);
+                let (applied, state) = match applied {
+                    Ok(()) if std::mem::replace(&mut thread.state_told, true) => (true, None),
+                    // What the request sent is not in the trace yet.
+                    Ok(()) => (true, Some(thread.state.clone())),
                     Err(error) => {
                         self.note(out, format!("STATE_DELTA does not apply and changes nothing: {error}"));
-                        None
+                        (false, None)
                     }
                 };
-                out(StateDelta { turn_id, patch: e.delta, state }.into());
+                out(StateDelta { turn_id, patch: e.delta, applied, state }.into());
             }
-            Event::MessagesSnapshot(e) => self.messages_snapshot(e.messages, at),
+            Event::MessagesSnapshot(e) => {
+                return self.messages_snapshot(e.messages, at).map_err(|words| self.at_event(&words));
+            }
             Event::ActivitySnapshot(e) => self.activity_snapshot(e, out),
             Event::ActivityDelta(e) => self.activity_delta(e, out),
             Event::Raw(_) => {}
@@ -410,13 +444,13 @@ impl<'t> Run<'t> {
     }
 
     fn activity_delta(&mut self, e: wire::ActivityDelta, out: Sink<'_>) {
+        let thread = &mut *self.thread;
         // A delta for an activity that nobody has announced changes nothing.
-        let Some(content) = self.thread.activities.get(&e.message_id) else { return };
-        match patched(content, &e.patch) {
-            Ok(content) => {
+        let Some(content) = thread.activities.get_mut(&e.message_id) else { return };
+        match apply_patch(content, &e.patch, &mut thread.patching) {
+            Ok(()) => {
                 let value =
-                    json!({"messageId": e.message_id, "activityType": e.activity_type, "content": content});
-                self.thread.activities.insert(e.message_id, content);
+                    json!({"messageId": e.message_id, "activityType": e.activity_type, "patch": e.patch});
                 out(Custom { turn_id: self.turn_id(), name: "activity.delta".to_string(), value }.into());
             }
             Err(error) => {
@@ -437,15 +471,6 @@ impl<'t> Run<'t> {
             self.tool_result(result, Origin::Stream, out);
         }
     }
-}
-
-/// A document with a patch applied whole.
-fn patched(document: &Value, patch: &Value) -> Result<Value, String> {
-    let patch: json_patch::Patch =
-        serde_json::from_value(patch.clone()).map_err(|error| error.to_string())?;
-    let mut patched = document.clone();
-    json_patch::patch(&mut patched, &patch).map_err(|error| error.to_string())?;
-    Ok(patched)
 }
 
 /// Whether a version of the protocol is one that is understood here: all before 1.0, and 1.

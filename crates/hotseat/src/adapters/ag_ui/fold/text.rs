@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::wire;
 use super::{Run, Sink, merge_metadata};
+use crate::adapters::json_text::joined;
 
 /// A message that is being streamed.
 #[derive(Debug)]
@@ -58,7 +59,8 @@ impl Run<'_> {
     }
 
     pub(super) fn text_end(&mut self, id: &Arc<str>, metadata: Option<Map<String, Value>>, out: Sink<'_>) {
-        let Some(open) = self.texts.remove(id) else { return };
+        let Some(mut open) = self.texts.remove(id) else { return };
+        open.text = joined(open.text);
         let message = self.thread.message(id, &open.role);
         merge_metadata(message, metadata);
         if open.text.is_empty() {
@@ -82,10 +84,9 @@ impl Run<'_> {
         }
         // A call that comes later may still be made by this message.
         let has_tool_use = message.contains_key("toolCalls").then_some(true);
-        if self.thread.turn.texts.iter().any(|(known, text)| known == id && *text == content) {
+        if !self.thread.turn.texts.add(id, &content) {
             return;
         }
-        self.thread.turn.texts.push((id.clone(), content.clone()));
         out(AssistantMessage {
             turn_id: self.turn_id(),
             message_id: id.clone(),
@@ -99,27 +100,40 @@ impl Run<'_> {
     }
 
     pub(super) fn thought_start(&mut self, id: Option<Arc<str>>, subagent: Option<Arc<str>>) {
-        self.thoughts.push(Thought { id, text: String::new(), subagent });
+        self.open_thought(Thought { id, text: String::new(), subagent });
+    }
+
+    fn open_thought(&mut self, thought: Thought) {
+        self.thought_places.entry(thought.id.clone()).or_default().push(self.thoughts.len());
+        self.thoughts.push(Some(thought));
+    }
+
+    /// The piece of reasoning with this id that was begun last.
+    fn open_place(&self, id: Option<&Arc<str>>) -> Option<usize> {
+        self.thought_places.get(&id.cloned())?.last().copied()
     }
 
     pub(super) fn thought_content(&mut self, e: wire::ReasoningDelta) {
-        match self.thoughts.iter_mut().rfind(|thought| thought.id == e.message_id) {
+        let place = self.open_place(e.message_id.as_ref());
+        match place.and_then(|place| self.thoughts[place].as_mut()) {
             Some(thought) => thought.text.push_str(&e.delta),
             None => {
-                self.thoughts.push(Thought { id: e.message_id, text: e.delta, subagent: e.subagent_run_id })
+                let (id, subagent) = (e.message_id, e.subagent_run_id);
+                self.open_thought(Thought { id, text: e.delta, subagent });
             }
         }
     }
 
     pub(super) fn thought_end(&mut self, id: Option<&Arc<str>>, out: Sink<'_>) {
-        if let Some(place) = self.thoughts.iter().rposition(|thought| thought.id.as_ref() == id) {
-            let thought = self.thoughts.remove(place);
+        let place = self.thought_places.get_mut(&id.cloned()).and_then(Vec::pop);
+        if let Some(thought) = place.and_then(|place| self.thoughts[place].take()) {
             self.thought_is_whole(thought, out);
         }
     }
 
     fn thought_is_whole(&mut self, thought: Thought, out: Sink<'_>) {
-        let Thought { id, text: content, subagent } = thought;
+        let Thought { id, text, subagent } = thought;
+        let content = joined(text);
         if content.is_empty() {
             return;
         }
@@ -142,7 +156,7 @@ impl Run<'_> {
             }
             return;
         }
-        let open = self.thoughts.iter().any(|thought| thought.id.as_ref() == Some(&e.entity_id));
+        let open = self.open_place(Some(&e.entity_id)).is_some();
         let known = if open { None } else { self.thread.any_message(&e.entity_id) };
         if let Some(message) = known {
             message.insert("encryptedValue".to_string(), value);
@@ -162,7 +176,8 @@ impl Run<'_> {
         for (_, id) in open {
             self.text_end(&id, None, out);
         }
-        for thought in std::mem::take(&mut self.thoughts) {
+        self.thought_places.clear();
+        for thought in std::mem::take(&mut self.thoughts).into_iter().flatten() {
             self.thought_is_whole(thought, out);
         }
     }

@@ -1,0 +1,272 @@
+//! What an agent sends is bounded in depth, size and number, whatever it sends and however it is reached.
+#![cfg(unix)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::completions::Completion;
+use hotseat_testkit::{FakeAgent, Reply, Request};
+use serde_json::{Value, json};
+
+use common::{Project, Tested};
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+
+/// Operations that double the depth of a document with each one.
+fn deepening() -> Value {
+    let mut path = "/a".to_string();
+    let operations = (0..13).map(|_| {
+        let operation = json!({"op": "copy", "from": "", "path": format!("{path}/a")});
+        path = format!("{path}/a{}", path.clone());
+        operation
+    });
+    operations.collect()
+}
+
+/// Operations that double the size of a document with each one.
+fn growing() -> Value {
+    (0..40).map(|n| json!({"op": "copy", "from": "", "path": format!("/a/{n}")})).collect()
+}
+
+#[test]
+fn patches_that_deepen_or_grow_a_document_change_nothing_and_end_no_run() {
+    for (patch, words) in [(deepening(), "nested"), (growing(), "")] {
+        let state = json!({"a": {}});
+        for on in ["STATE", "ACTIVITY"] {
+            let (patch, state) = (patch.clone(), state.clone());
+            let agent = FakeAgent::start(move |request: &Request| {
+                let run = Run::of(request).started();
+                let run = match on {
+                    "STATE" => run.state(state.clone()).delta(patch.clone()),
+                    _ => run
+                        .raw_event(json!({"type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "x", "content": state}))
+                        .raw_event(json!({"type": "ACTIVITY_DELTA", "messageId": "a", "activityType": "x", "patch": patch})),
+                };
+                run.text("Done.").finished()
+            });
+            let project =
+                Project::of(&agent).suite("a", HELLO).suite("b", "name: b\nturns: [{ user: hello }]\n");
+            let tested = project.test(&["--trace", "out/trace.jsonl"]);
+            tested.all_passed();
+            let trace = project.workspace.read("out/trace.jsonl");
+            let note = format!("{on}_DELTA does not apply and changes nothing");
+            assert!(trace.contains(&note) && trace.contains(words), "{on} {words}");
+            assert!(trace.len() < 1_000_000, "{} bytes of trace", trace.len());
+            for again in [&["show", "last"][..], &["recheck", "last"], &["resume", "last"]] {
+                let output = project.hotseat(again);
+                assert!(output.code == 0 || again[0] == "resume" && output.code == 2, "{again:?}: {output}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_with_many_small_changes_is_kept_as_these_changes() {
+    let agent = FakeAgent::start(|request: &Request| {
+        let state = json!({"big": "x".repeat(200_000), "n": -1});
+        let change = |n: usize| json!([{"op": "replace", "path": "/n", "value": n}]);
+        (0..100)
+            .fold(Run::of(request).started().state(state), |run, n| run.delta(change(n)))
+            .text("Done.")
+            .finished()
+    });
+    let project = Project::of(&agent).suite("a", HELLO);
+    project.test(&["--trace", "out/trace.jsonl"]).all_passed();
+    let trace = project.workspace.read("out/trace.jsonl");
+    assert!(trace.len() < 500_000, "{} bytes of trace", trace.len());
+    assert_eq!(trace.matches("\"state.delta\"").count(), 100);
+}
+
+/// How an agent floods the one who talks to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Flood {
+    Text,
+    Calls,
+}
+
+/// How many pieces of a text, or calls, an agent sends.
+const MANY: usize = 400;
+
+fn piece() -> String {
+    "word ".repeat(200)
+}
+
+/// Projects whose agents flood, each reached in another way.
+fn floods(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
+    let is_text = flood == Flood::Text;
+    let served = |name: &'static str, target: &str, reply: Reply| {
+        let agent = FakeAgent::start(move |_| reply.clone());
+        let target = target.replace("URL", &agent.url());
+        (name, Project::with(&format!("target:\n{target}{LIMITS}")), Some(agent))
+    };
+    let ag_ui = move |request: &Request| {
+        let run = Run::of(request).started();
+        let run = (0..MANY).fold(run, |run, n| match is_text {
+            true => {
+                run.raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": piece()}))
+            }
+            false => run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok"))),
+        });
+        run.finished().reply()
+    };
+    let agent = FakeAgent::start(ag_ui);
+    let target = format!("target:\n  endpoint: {}\n{LIMITS}", agent.url());
+    let mut all = vec![("ag_ui", Project::with(&target), Some(agent))];
+
+    let completion = (0..MANY).fold(Completion::new(), |completion, n| match is_text {
+        true => completion.text(&piece()),
+        false => completion.tool(n, &format!("c{n}"), "look", &json!({"n": n})),
+    });
+    all.push(served(
+        "openai",
+        "  type: openai\n  base_url: URLv1\n  model: m\n",
+        completion.finish("stop").streamed(),
+    ));
+
+    let events: Vec<Value> = (0..MANY)
+        .map(|n| match is_text {
+            true => json!({"delta": piece()}),
+            false => json!({"delta": "x", "call": {"id": format!("c{n}"), "name": "look", "arguments": {}}}),
+        })
+        .chain([json!({"end": true})])
+        .collect();
+    let map = "  body: { m: '{{message}}' }\n  map: { reply: $.delta, tool_calls: $.call, done: $.end }\n";
+    let sse = events.iter().cloned().fold(Reply::sse(), Reply::event);
+    all.push(served("http sse", &format!("  type: http\n  endpoint: URLchat\n  stream: sse\n{map}"), sse));
+    let head = Reply::status(200).header("content-type", "application/x-ndjson");
+    let lines = events.iter().fold(head, |reply, event| reply.bytes(format!("{event}\n")));
+    all.push(served(
+        "http ndjson",
+        &format!("  type: http\n  endpoint: URLchat\n  stream: ndjson\n{map}"),
+        lines,
+    ));
+    let whole = match is_text {
+        true => json!({"delta": piece().repeat(MANY)}),
+        false => {
+            json!({"delta": "x", "call": (0..MANY).map(|n| json!({"id": n.to_string(), "name": "look"})).collect::<Vec<_>>()})
+        }
+    };
+    let map = "  body: { m: '{{message}}' }\n  map: { reply: $.delta, tool_calls: $.call }\n";
+    all.push(served("http", &format!("  type: http\n  endpoint: URLchat\n{map}"), Reply::json(200, &whole)));
+
+    // Programs never stop.
+    let line = match is_text {
+        true => json!({"type": "text", "delta": piece()}),
+        false => json!({"type": "tool_call", "name": "look", "arguments": {}}),
+    };
+    let program = |name: &'static str, speaks: &str, printed: &str| {
+        let target =
+            format!("target:\n  type: command\n  command: [sh, agent.sh]\n  speaks: {speaks}\n{LIMITS}");
+        (name, Project::with(&target).file("agent.sh", &format!("read -r message\nyes '{printed}'\n")), None)
+    };
+    all.push(program("command", "json_lines", &line.to_string()));
+    if is_text {
+        all.push(program("command text", "text", "word"));
+        let script = json!({"use": "always", "rules": [{"reply": piece().repeat(MANY)}]});
+        let target = format!("target: {{ type: embedded, agent: . }}\n{LIMITS}");
+        let project = Project::with(&target)
+            .file("agent.yaml", "name: Clerk\nsystem: You are a clerk.\n")
+            .file("script.yaml", &script.to_string());
+        all.push(("embedded", project, None));
+    }
+    // What was recorded without limits is served within them.
+    let agent = FakeAgent::start(ag_ui);
+    let project = Project::of(&agent).suite("a", HELLO);
+    project.test(&["--record", "rec"]).all_passed();
+    project.workspace.file("hotseat.yaml", &format!("target:\n  type: replay\n  from: rec\n{LIMITS}"));
+    all.push(("replay", project, None));
+    all
+}
+
+/// Limits that every flood passes.
+const LIMITS: &str = "limits:\n  turn: { bytes: 100000, calls: 50, events: 100000 }\n";
+
+fn limited(name: &str, tested: &Tested, limit: &str) {
+    let failure = tested.failure("a");
+    assert_eq!(
+        (&failure["kind"], &failure["fault"]),
+        (&json!("limit"), &json!("agent")),
+        "{name}: {failure:#}"
+    );
+    let message = failure["message"].as_str().unwrap_or_default();
+    assert!(message.contains(&format!("`limits.{limit}`")), "{name}: {message}");
+    assert_eq!(tested.output.code, 1, "{name}: {}", tested.output);
+}
+
+#[test]
+fn whatever_is_sent_without_end_ends_at_a_limit_over_every_adapter() {
+    for flood in [Flood::Text, Flood::Calls] {
+        for (name, project, _agent) in floods(flood) {
+            let limit = if flood == Flood::Text { "turn.bytes" } else { "turn.calls" };
+            let project = project.suite("a", HELLO);
+            let tested = project.test(&[]);
+            limited(&format!("{name}, {flood:?}"), &tested, limit);
+            // What came before is kept, and not much more.
+            let report = tested.case("a").to_string();
+            assert!(report.len() < 3_000_000, "{name}: {} bytes of report", report.len());
+            if ["ag_ui", "openai", "http sse", "http ndjson", "command"].contains(&name) {
+                let turn = &tested.case("a")["turns"][0];
+                let kept = match flood {
+                    Flood::Text => turn["output"].as_str().is_some_and(|text| text.len() > 50_000),
+                    Flood::Calls => turn["tool_calls"].as_array().is_some_and(|calls| calls.len() >= 50),
+                };
+                assert!(kept, "{name}, {flood:?}: {turn}");
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_hold_for_conversations_and_runs_as_for_turns() {
+    let agent = FakeAgent::start(|request: &Request| {
+        Run::of(request).started().text(&"word ".repeat(2000)).finished()
+    });
+    let turns = "turns: [{ user: one }, { user: two }, { user: three }, { user: four }]\n";
+    for (limits, limit, failed) in [
+        ("conversation: { bytes: 30000 }", "conversation.bytes", ["a", "b"]),
+        ("conversation: { events: 10 }", "conversation.events", ["a", "b"]),
+        ("run: { bytes: 70000 }", "run.bytes", ["b", "b"]),
+    ] {
+        let target = format!("target:\n  endpoint: {}\nparallel: 1\nlimits:\n  {limits}\n", agent.url());
+        let project = Project::with(&target)
+            .suite("a", &format!("name: a\n{turns}"))
+            .suite("b", &format!("name: b\n{turns}"));
+        let tested = project.test(&[]);
+        for name in failed {
+            let failure = tested.failure(name);
+            assert_eq!(failure["kind"], "limit", "{limits}: {failure:#}");
+            assert!(failure["message"].as_str().unwrap_or_default().contains(limit), "{failure:#}");
+        }
+    }
+}
+
+#[test]
+fn limits_that_are_none_are_refused_with_their_place() {
+    for (limits, words) in [
+        ("turn: { bytes: 0 }", "hotseat.yaml:3"),
+        ("turn: { byte: 7 }", "did you mean"),
+        ("case: { bytes: 7 }", "hotseat.yaml:3"),
+    ] {
+        let project =
+            Project::with(&format!("target: {{ endpoint: 'http://127.0.0.1:1/' }}\nlimits:\n  {limits}\n"));
+        let output = project.suite("a", HELLO).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{limits}: {output}");
+    }
+}
+
+/// An agent that never stops has no moment in which nothing arrives.
+#[test]
+fn time_limits_hold_under_a_flood() {
+    let target = "target:\n  type: command\n  command: [sh, agent.sh]\n  timeout_ms: 1000\nlimits:\n  turn: { bytes: 1000000000000, events: 1000000000 }\n  conversation: { bytes: 1000000000000, events: 1000000000 }\n";
+    let program = "read -r message\nyes '{\"type\":\"usage\",\"usage\":{}}'\n";
+    let project = Project::with(target).file("agent.sh", program).suite("a", HELLO);
+    let begun = Instant::now();
+    let tested = project.test(&[]);
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], "timeout", "{failure:#}");
+    let took = tested.case("a")["turns"][0]["duration_ms"].as_f64().expect("a duration");
+    assert!((1000.0..2000.0).contains(&took), "the turn took {took} ms");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}

@@ -1,0 +1,201 @@
+//! What is written of a conversation is read again, whatever an agent did in it.
+
+use hotseat_trace::{
+    AgentRunFailed, AgentRunFinished, AssistantMessage, AwaitingInput, Conversation, ErrorInfo,
+    InterruptAnswered, InterruptRaised, Note, Origin, Payload, ReasoningMessage, StateSnapshot,
+    ToolArguments, ToolCompleted, ToolFailed, ToolInvoked, TurnCompleted, TurnFailed, TurnStarted,
+    UserMessage,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Recording, read, turns_of, write};
+use crate::session::{Recorder, Redactor};
+
+/// Texts that break formats.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec!["", " ", "a", "a#2", "\n", "é", "\"", "null", "0", "\u{0}"])
+            .prop_map(str::to_string),
+        any::<String>(),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| json!(number)),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec((text(), inner), 0..3)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Something that an agent or a client does, by ids that may be anything, also those of nothing.
+fn event() -> impl Strategy<Value = Payload> {
+    let id = || prop::sample::select(vec!["", "a", "a#2", "b"]);
+    let origin = || prop::sample::select(vec![Origin::Stream, Origin::Client, Origin::Snapshot]);
+    let turn = || std::sync::Arc::<str>::from("t");
+    let error = |(code, message): (Option<String>, String)| ErrorInfo { code, message, retriable: None };
+    prop_oneof![
+        (text(), any::<Option<bool>>()).prop_map(move |(content, has_tool_use)| AssistantMessage {
+            turn_id: turn(),
+            message_id: "".into(),
+            content,
+            has_tool_use,
+            started_us: None,
+            origin: Origin::Stream,
+            subagent: Some("".into()),
+        }
+        .into()),
+        text().prop_map(move |content| ReasoningMessage {
+            turn_id: turn(),
+            message_id: "".into(),
+            content,
+            subagent: None
+        }
+        .into()),
+        (id(), text(), prop::option::of(value()), origin()).prop_map(move |(id, name, input, origin)| {
+            ToolInvoked {
+                turn_id: turn(),
+                tool_call_id: id.into(),
+                tool_name: name.into(),
+                target_type: None,
+                target_id: None,
+                r#async: false,
+                input,
+                started_us: None,
+                origin,
+                subagent: None,
+                message_id: None,
+            }
+            .into()
+        }),
+        (id(), prop::option::of(value()), prop::option::of(text())).prop_map(move |(id, input, text)| {
+            ToolArguments { turn_id: turn(), tool_call_id: id.into(), input, text }.into()
+        }),
+        (id(), value(), origin()).prop_map(move |(id, output, origin)| ToolCompleted {
+            turn_id: turn(),
+            tool_call_id: id.into(),
+            output,
+            origin
+        }
+        .into()),
+        (id(), text(), origin()).prop_map(move |(id, message, origin)| ToolFailed {
+            turn_id: turn(),
+            tool_call_id: id.into(),
+            error: error((None, message)),
+            origin,
+        }
+        .into()),
+        (id(), text(), value()).prop_map(move |(id, message, value)| InterruptRaised {
+            turn_id: turn(),
+            interrupt_id: id.into(),
+            reason: Some(String::new()),
+            message: Some(message),
+            tool_call_id: Some("x".into()),
+            value,
+        }
+        .into()),
+        (id(), prop::option::of(value()), prop::sample::select(vec!["resolved", "cancelled", ""])).prop_map(
+            move |(id, payload, status)| InterruptAnswered {
+                turn_id: turn(),
+                interrupt_id: id.into(),
+                status: status.into(),
+                payload,
+            }
+            .into()
+        ),
+        value().prop_map(move |state| StateSnapshot { turn_id: turn(), state }.into()),
+        (any::<bool>(), prop::option::of(text())).prop_map(move |(awaiting, hint)| AwaitingInput {
+            turn_id: turn(),
+            awaiting,
+            hint
+        }
+        .into()),
+        text().prop_map(move |message| Note { turn_id: turn(), message, event: None }.into()),
+        (text(), prop::option::of(value()), prop::option::of(text())).prop_map(
+            move |(outcome, result, reason)| AgentRunFinished {
+                turn_id: turn(),
+                run_id: "".into(),
+                outcome: outcome.into(),
+                result: result.clone(),
+                usage: result,
+                finish_reason: reason.map(Into::into),
+            }
+            .into()
+        ),
+        (prop::option::of(text()), text()).prop_map(move |said| AgentRunFailed {
+            turn_id: turn(),
+            error: error(said)
+        }
+        .into()),
+    ]
+}
+
+/// How a turn ends: in order, with an error, or not at all.
+fn end() -> impl Strategy<Value = Option<Payload>> {
+    let turn = || std::sync::Arc::<str>::from("t");
+    prop_oneof![
+        Just(None),
+        Just(Some(TurnCompleted { turn_id: turn() }.into())),
+        text().prop_map(move |message| Some(
+            TurnFailed { turn_id: turn(), error: ErrorInfo { code: None, message, retriable: None } }.into()
+        )),
+    ]
+}
+
+fn told(conversation: &Conversation) -> Vec<String> {
+    let calls = conversation.scope().calls();
+    calls.map(|(turn, call)| format!("{turn} {} {} {:?}", call.name, call.arguments, call.result)).collect()
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(
+        user in text(),
+        case in text(),
+        events in prop::collection::vec(event(), 0..12),
+        late in prop::collection::vec(event(), 0..2),
+        end in end(),
+    ) {
+        let mut recorder = Recorder::new(Redactor::default(), true);
+        recorder.emit(TurnStarted { turn_id: "t".into(), conversation_id: "c".into(), caller_id: "hotseat".into(), caller_type: "user".into() });
+        recorder.emit(UserMessage { turn_id: "t".into(), message_id: "u".into(), content: user, attachments: Vec::new(), options: None });
+        let mut called = std::collections::HashSet::new();
+        for event in events.into_iter().chain(end).chain(late) {
+            // No adapter gives two calls of a conversation one id in the trace.
+            if !matches!(&event, Payload::ToolInvoked(call) if !called.insert(call.tool_call_id.clone())) {
+                recorder.emit(event);
+            }
+        }
+        let (conversation, records) = recorder.finish();
+        let turns = turns_of(&records, &conversation);
+        let calls: usize = turns.iter().flat_map(|turn| &turn.events).filter(|event| matches!(event.what, super::What::ToolCall { .. })).count();
+        prop_assert_eq!(calls, told(&conversation).len(), "{:?}", told(&conversation));
+
+        let folder = tempfile::tempdir().unwrap();
+        let recording = Recording { case: case.clone(), turns, ..Recording::default() };
+        write(folder.path(), &recording).unwrap();
+        let path = folder.path().join(super::file_name(None, &case));
+        let again = read(&path, "shown").map_err(|error| TestCaseError::fail(format!("{error:#?}\n{}", std::fs::read_to_string(&path).unwrap_or_default())))?;
+        prop_assert_eq!(format!("{:?}", stripped(again)), format!("{:?}", stripped(recording)));
+    }
+}
+
+/// Without places, which only what was read has.
+fn stripped(mut recording: Recording) -> Recording {
+    for turn in &mut recording.turns {
+        turn.place = None;
+        turn.events.iter_mut().for_each(|event| event.place = None);
+    }
+    recording
+}

@@ -1,0 +1,167 @@
+//! What a tool returned, read in one way whatever it was received over.
+
+use hotseat_document::json::read_value;
+use serde_json::{Map, Value};
+
+use crate::adapters::json_text::{joined, readable};
+
+/// A result that was received as text: JSON where it is an object, a list, a truth value or null, otherwise the text
+/// as it is. JSON that stands in a JSON text once more is unwrapped, for servers differ in how often they encode. A
+/// number is kept as it was written: `1.50` and `007` are not `1.5` and `7` to who matches them.
+pub(crate) fn output_of_text(text: String) -> Value {
+    let text = joined(text);
+    match read_value(&readable(&text)) {
+        Ok(Value::String(inner)) if text.trim_start().starts_with('"') => {
+            match read_value(&readable(&inner)) {
+                Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+                _ => Value::String(inner),
+            }
+        }
+        Ok(value @ (Value::Object(_) | Value::Array(_) | Value::Bool(_) | Value::Null)) => value,
+        Ok(Value::Number(_) | Value::String(_)) | Err(_) => Value::String(text),
+    }
+}
+
+/// A text as JSON, if it is that.
+pub(crate) fn json_of(text: &str) -> Option<Value> {
+    read_value(&readable(text)).ok()
+}
+
+/// A result that was received as the content of a message: text, content parts, or JSON of any other shape.
+pub(crate) fn output_of_content(content: &Value) -> Value {
+    match content {
+        Value::String(text) => output_of_text(text.clone()),
+        Value::Array(parts) if is_parts(parts) => {
+            let mut texts = parts.iter().filter_map(text_of_part).peekable();
+            // Parts without any text would leave nothing of the result.
+            if texts.peek().is_none() { content.clone() } else { output_of_text(texts.collect()) }
+        }
+        other => other.clone(),
+    }
+}
+
+/// Whether a list is content in parts, rather than a result that happens to be a list: all of its entries are parts of
+/// known kinds and hold nothing that reading them as parts would lose.
+pub(crate) fn is_parts(items: &[Value]) -> bool {
+    !items.is_empty() && items.iter().all(|item| item.as_object().is_some_and(is_part))
+}
+
+/// What may stand beside the content of a part without being part of it.
+const BESIDE: [&str; 7] = ["type", "id", "metadata", "annotations", "_meta", "cache_control", "filename"];
+
+fn is_part(part: &Map<String, Value>) -> bool {
+    let object = |key: &str| part.get(key).is_some_and(Value::is_object);
+    let text = |key: &str| part.get(key).is_some_and(Value::is_string);
+    let (is_whole, own): (bool, &[&str]) = match part.get("type").and_then(Value::as_str) {
+        Some("text" | "input_text" | "output_text") => (text("text"), &["text"]),
+        Some("refusal") => (text("refusal"), &["refusal"]),
+        Some("image" | "audio" | "video" | "document") => (object("source"), &["source"]),
+        Some("image_url") => (object("image_url"), &["image_url"]),
+        Some("input_audio") => (object("input_audio"), &["input_audio"]),
+        Some("file") => (object("file"), &["file"]),
+        // The form of AG-UI before 1.0.
+        Some("binary") => {
+            (text("mimeType") && (text("url") || text("data") || text("id")), &["mimeType", "url", "data"])
+        }
+        Some(_) | None => return false,
+    };
+    is_whole && part.keys().all(|key| own.contains(&key.as_str()) || BESIDE.contains(&key.as_str()))
+}
+
+fn text_of_part(part: &Value) -> Option<&str> {
+    part.get("text").or_else(|| part.get("refusal"))?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// JSON of any shape, most of it with members that look like those of content parts.
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a-z]{1,6}".prop_map(Value::from),
+            prop::sample::select(vec!["text", "image", "payment", "file", "document"]).prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            let key = prop_oneof![
+                prop::sample::select(vec!["type", "text", "source", "status", "id"]).prop_map(str::to_string),
+                "[a-z]{1,3}",
+            ];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((key, inner), 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// Every text and number in a value, wherever it stands.
+    fn leaves(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| leaves(item, found)),
+            Value::Object(members) => members.values().for_each(|member| leaves(member, found)),
+            Value::String(text) => found.push(text.clone()),
+            other => found.push(other.to_string()),
+        }
+    }
+
+    proptest! {
+        /// Nothing of a list that is no content vanishes.
+        #[test]
+        fn a_list_is_content_only_if_nothing_of_it_is_lost(items in prop::collection::vec(json_value(), 1..4)) {
+            let content = Value::Array(items.clone());
+            let output = output_of_content(&content);
+            if !is_parts(&items) {
+                prop_assert_eq!(output, content);
+                return Ok(());
+            }
+            let mut said = Vec::new();
+            items.iter().filter_map(|part| part.get("text")).for_each(|text| leaves(text, &mut said));
+            let shown = match &output { Value::String(text) => text.clone(), other => other.to_string() };
+            prop_assert!(said.iter().all(|text| shown.contains(text.as_str())), "{} → {}", content, output);
+        }
+    }
+
+    #[test]
+    fn kinds_of_parts() {
+        for (content, output) in [
+            (
+                json!([{"type": "payment", "status": "declined"}]),
+                json!([{"type": "payment", "status": "declined"}]),
+            ),
+            (json!([{"type": "text", "text": "declined"}]), json!("declined")),
+            (json!([{"type": "text", "text": "{\"a\":"}, {"type": "text", "text": "1}"}]), json!({"a": 1})),
+            (
+                json!([{"type": "text", "status": "declined"}]),
+                json!([{"type": "text", "status": "declined"}]),
+            ),
+            (
+                json!([{"type": "text", "text": "ok", "status": "declined"}]),
+                json!([{"type": "text", "text": "ok", "status": "declined"}]),
+            ),
+            (
+                json!([{"type": "text", "text": "ok"}, {"type": "payment", "status": "declined"}]),
+                json!([{"type": "text", "text": "ok"}, {"type": "payment", "status": "declined"}]),
+            ),
+            (
+                json!([{"type": "image", "status": "declined"}]),
+                json!([{"type": "image", "status": "declined"}]),
+            ),
+            (
+                json!([{"type": "image", "source": {"url": "x"}}]),
+                json!([{"type": "image", "source": {"url": "x"}}]),
+            ),
+            (json!([]), json!([])),
+            (json!("12345678901234567890123"), json!("12345678901234567890123")),
+            (json!("{\"id\":12345678901234567890123}"), json!({"id": "12345678901234567890123"})),
+        ] {
+            assert_eq!(output_of_content(&content), output, "{content}");
+        }
+    }
+}
