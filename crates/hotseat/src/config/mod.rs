@@ -7,6 +7,7 @@ mod granted;
 mod helpers;
 mod hooks;
 mod project;
+mod script_tests;
 pub mod shape;
 mod start;
 mod storing;

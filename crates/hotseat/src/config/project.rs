@@ -65,6 +65,8 @@ pub struct Project {
     pub(super) processes: Named,
     /// Who simulates users where cases do not say it.
     pub simulator: Option<Reference>,
+    /// Whether a simulated user also answers in cases that have none.
+    pub default_simulator: bool,
     /// Who judges, and how, where cases do not say it.
     pub judge: Judging,
     /// The agent that is tested where nothing else is said.
@@ -130,6 +132,7 @@ impl Project {
             root,
             processes: Named::default(),
             simulator: None,
+            default_simulator: false,
             judge: Judging::default(),
             target: None,
             chosen: None,
@@ -261,6 +264,7 @@ impl Project {
             scripts: Library::new(grants, environment.clone()),
             processes,
             simulator,
+            default_simulator: false,
             judge,
             target,
             chosen: None,
@@ -562,6 +566,7 @@ impl Project {
             root: &self.root,
             environment: &self.environment,
             redactor: &self.redactor,
+            default_simulator: self.default_simulator,
         }
     }
 

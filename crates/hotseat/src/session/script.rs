@@ -91,6 +91,8 @@ pub struct TurnScript {
     tools: Vec<ClientTool>,
     /// For each tool and answer, how often it was used in this conversation.
     used_tools: Vec<Vec<usize>>,
+    /// Tools by which the agent asks the user for something: the next turn answers their calls.
+    asking: Vec<String>,
     interrupts: Vec<InterruptAnswer>,
     /// For each answer, how often it was used in this turn.
     used_interrupts: Vec<usize>,
@@ -100,7 +102,18 @@ impl TurnScript {
     /// A script with these tools.
     pub fn new(tools: Vec<ClientTool>) -> Self {
         let used_tools = tools.iter().map(|tool| vec![0; tool.answers.len()]).collect();
-        TurnScript { tools, used_tools, interrupts: Vec::new(), used_interrupts: Vec::new() }
+        TurnScript { tools, used_tools, ..TurnScript::default() }
+    }
+
+    /// The same for an agent that asks the user for something by these tools.
+    #[must_use]
+    pub fn with_asking_tools(self, asking: &[String]) -> Self {
+        TurnScript { asking: asking.to_vec(), ..self }
+    }
+
+    /// Whether the agent asks the user for something by a tool, and the client does not answer its calls.
+    pub fn is_asking_tool(&self, name: &str) -> bool {
+        self.asking.iter().any(|tool| tool == name) && !self.has_tool(name)
     }
 
     /// Begins a turn with these answers to interrupts.
