@@ -60,7 +60,7 @@ fn project(agent: &FakeAgent) -> Project {
 
 /// What commands show of the store: exit code, output and what is said.
 fn shown(project: &Project) -> Vec<(i32, String, String)> {
-    [&["show", "last", "-v"][..], &["show", "last~1", "--json"], &["show", "last", "--case", "c3"]]
+    [&["show", "last", "-v"][..], &["show", "last~1", "--json"], &["show", "last", "c3"]]
         .iter()
         .map(|arguments| {
             let output = project.hotseat(arguments);

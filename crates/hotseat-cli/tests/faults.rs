@@ -83,7 +83,8 @@ fn faults(agent: &FakeAgent, other: &FakeAgent) -> Vec<(&'static str, String, St
 
 #[test]
 fn what_others_spoil_is_no_attempt_of_the_agent_in_any_mode() {
-    let (agent, other) = (echo_agent(), echo_agent());
+    let agent = echo_agent();
+    let other = FakeAgent::start(|request| Run::of(request).started().text(r#"{"answer": "?"}"#).finished());
     for (fault, project, case, whose, code) in faults(&agent, &other) {
         for (mode, arguments, said) in MODES {
             let project = Project::with(&project)
@@ -197,7 +198,7 @@ fn a_loop_of_assertions_ends_at_the_time_limit_of_the_script() {
         ),
     ] {
         let project = Project::with(&format!(
-            "target: {{ endpoint: '{}' }}\nscripts: {{ timeout: 1s }}\n",
+            "target: {{ endpoint: '{}' }}\nscripts: {{ timeout_ms: 1000 }}\n",
             agent.url()
         ))
         .file("a_test.ts", &format!("export function TestLoop(t) {{ {body} }}\n"));
@@ -218,7 +219,7 @@ fn a_program_has_a_bounded_number_of_checks_decided() {
     let agent = echo_agent();
     for body in ["t.assert.True(true)", "t.assert.JSONPath({ a: 1 }, '$.a', 1)"] {
         let project = Project::with(&format!(
-            "target: {{ endpoint: '{}' }}\nscripts: {{ timeout: 5m }}\n",
+            "target: {{ endpoint: '{}' }}\nscripts: {{ timeout_ms: 300000 }}\n",
             agent.url()
         ))
         .file("a_test.ts", &format!("export function TestLoop(t) {{ for (;;) {body}; }}\n"));
@@ -299,7 +300,11 @@ fn the_default_simulator_answers_in_cases_that_name_none() {
     let project = project.file("a.test.jsonl", &suite.join("\n"));
     let held = |tested: &Tested| {
         ["plain", "turns", "multi", "single"].map(|id| {
-            let turns = tested.case(id)["turns"].as_array().unwrap().clone();
+            // A case of one turn has no list of them.
+            let turns = tested.case(id)["turns"]
+                .as_array()
+                .cloned()
+                .unwrap_or(vec![json!({"input_source": "static"})]);
             turns.iter().map(|turn| turn["input_source"].as_str().unwrap().to_string()).collect::<Vec<_>>()
         })
     };

@@ -92,17 +92,15 @@ fn what_leaves_its_process_group_ends_with_what_started_it() {
     project.workspace.file("held", "");
     assert_eq!(running.wait().code, 0);
     alive.wait_for_end();
-    let program =
-        "setsid sh -c 'exec 3>alive; sleep 1000' >/dev/null 2>&1 </dev/null &\nread line\necho hello\n";
-    let project =
-        Project::with("target: { type: command, command: [sh, agent.sh, '{{message}}'], output: text }\n")
-            .file("agent.sh", program)
-            .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let program = "setsid sh -c 'exec 3>alive; touch up; sleep 1000' >/dev/null 2>&1 </dev/null &\nwhile ! test -e up; do sleep 0.01; done\nwhile read -r line; do\n  echo '{\"type\": \"text\", \"text\": \"hello\"}'\n  echo '{\"type\": \"done\"}'\ndone\n";
+    let project = Project::with("target: { type: command, command: [sh, agent.sh] }\n")
+        .file("agent.sh", program)
+        .suite("a", "name: a\nturns: [{ user: hello }]\n");
     let alive = Lifeline::new(&project.workspace, "alive");
     let output = project.hotseat(&["test"]);
     alive.wait_for_start();
     alive.wait_for_end();
-    assert_ne!(output.code, 2, "{output}");
+    assert_eq!(output.code, 0, "{output}");
 }
 
 #[test]
@@ -131,6 +129,9 @@ fn the_next_run_ends_what_a_killed_one_has_left() {
         alive.wait_for_end();
         next.wait_for_end();
         // Once is enough.
+        project
+            .workspace
+            .file("agent.sh", &project.workspace.read("agent.sh").replace("3>next", "3>/dev/null"));
         let output = project.hotseat(&["test"]);
         assert!(output.code == 0 && !output.stderr.contains("was ended"), "{output}");
     }
