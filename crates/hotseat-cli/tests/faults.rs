@@ -305,7 +305,10 @@ fn the_default_simulator_answers_in_cases_that_name_none() {
                 .as_array()
                 .cloned()
                 .unwrap_or(vec![json!({"input_source": "static"})]);
-            turns.iter().map(|turn| turn["input_source"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+            turns
+                .iter()
+                .filter_map(|turn| turn["input_source"].as_str().map(str::to_string))
+                .collect::<Vec<_>>()
         })
     };
     let tested = project.test(&["--simulator", "agents:user"]);
