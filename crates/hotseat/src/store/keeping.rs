@@ -148,8 +148,7 @@ impl Keeping {
             if is_over {
                 self.life = None;
                 // The run is kept whether room could be made for the next one or not, which tries again.
-                let _ =
-                    prune(&self.path, &mut self.connection, self.limits, self.run.number, wall_millis());
+                let _ = prune(&self.path, &mut self.connection, self.limits, self.run.number, wall_millis());
             }
             Ok(())
         });
