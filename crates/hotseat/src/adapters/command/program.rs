@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::Target;
 use crate::adapters::lines::LineBuffer;
 use crate::adapters::{Limits, TurnError};
-use crate::process::{Group, LastOutput, group_command};
+use crate::process::{Group, GroupCommand, LastOutput};
 
 /// The longest line, and the longest reply of plain text, in bytes.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -51,10 +51,11 @@ impl Program {
         environment: &BTreeMap<String, String>,
         errors: &LastOutput,
     ) -> Result<Program, Failure> {
-        let mut command = group_command(argv, environment);
+        let mut group_command = GroupCommand::new(argv, environment);
+        let command = &mut group_command.command;
         command.envs(&target.env).current_dir(&target.folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| {
+        let (mut child, group) = group_command.spawn().map_err(|error| {
             // The template and not what it was filled with: that may be a long message.
             let shown = target.command.join(" ");
             let why = match target.folder.is_dir() {
@@ -64,7 +65,6 @@ impl Program {
             };
             Failure::new(FailureKind::Unreachable, format!("the program `{shown}` cannot be started: {why}"))
         })?;
-        let group = Group::of(&child);
         let (input, mut lines) = unbounded_channel::<Vec<u8>>();
         let mut stdin = child.stdin.take().expect("stdin is piped");
         tokio::spawn(async move {
