@@ -102,7 +102,7 @@ impl Program {
     /// The next line; none when the output has ended.
     pub(super) async fn line(&mut self, limits: Limits<'_>) -> Result<Option<String>, ReadError> {
         loop {
-            may_go_on(limits)?;
+            may_go_on(limits.over_within())?;
             if let Some(line) = self.unread.next_line() {
                 return text(line).map(Some);
             }
@@ -130,7 +130,7 @@ impl Program {
     }
 
     async fn read_more(&mut self, limits: Limits<'_>) -> Result<usize, ReadError> {
-        may_go_on(limits)?;
+        may_go_on(limits.over())?;
         let until = limits.deadline.min(Instant::now() + limits.idle);
         match timeout_at(until, self.output.read_buf(self.unread.unread())).await {
             Ok(Ok(read)) => {
@@ -211,8 +211,8 @@ impl Program {
 }
 
 /// Whether more may be taken in.
-fn may_go_on(limits: Limits<'_>) -> Result<(), ReadError> {
-    match limits.over() {
+fn may_go_on(over: Option<TurnError>) -> Result<(), ReadError> {
+    match over {
         None => Ok(()),
         Some(TurnError::Failed(failure)) => Err(ReadError::Limit(failure)),
         Some(TurnError::Deadline | TurnError::Run(_)) => Err(ReadError::Deadline),
