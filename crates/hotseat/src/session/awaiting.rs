@@ -92,7 +92,7 @@ impl Waiting {
 pub fn input_hint(turn: &Turn) -> Option<String> {
     let told = turn.awaiting.as_ref().and_then(|awaiting| awaiting.hint.clone());
     told.or_else(|| {
-        let said = whole_json(turn.answer().unwrap_or_default());
+        let said = read_json(turn.answer().unwrap_or_default()).ok();
         let declared = [said.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
         let value = declared.into_iter().flatten().find(|value| declaration(value).is_some())?;
         Some(value.get("input_hint")?.as_str()?.to_string())

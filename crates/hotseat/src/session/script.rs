@@ -106,8 +106,6 @@ pub struct TurnScript {
     interrupts: Vec<InterruptAnswer>,
     /// For each answer, how often it was used in this turn.
     used_interrupts: Vec<usize>,
-    /// Tools by which an agent asks the user for something.
-    asking: Vec<String>,
 }
 
 impl TurnScript {
