@@ -19,6 +19,8 @@ use crate::world::World;
 pub enum Input {
     /// A suite.
     File(String),
+    /// The tests in a script of an agent: `scripts.AGENT.MODULE`, here without its first part.
+    ScriptTests(String),
     /// One message to the agent.
     Message(String),
     /// A helper makes cases up, and is told this.
@@ -45,6 +47,10 @@ impl Input {
         let looks_like_a_file = || SUITES.iter().any(|ending| written.ends_with(ending));
         if folder.join(written).exists() || (looks_like_a_file() && !written.contains(char::is_whitespace)) {
             return Ok(Input::File(written.to_string()));
+        }
+        let dotted = written.strip_prefix("scripts.").filter(|rest| !rest.contains([' ', '\t', '\n', ':']));
+        if let Some(rest) = dotted {
+            return Ok(Input::ScriptTests(rest.to_string()));
         }
         let Some((prefix, rest)) = written.split_once(':') else {
             return Ok(Input::Message(written.to_string()));
@@ -103,7 +109,7 @@ impl Input {
     ) -> Result<Option<Vec<Suite>>, Diagnostics> {
         let folder = world.folder.clone();
         Ok(match self {
-            Input::File(_) => None,
+            Input::File(_) | Input::ScriptTests(_) => None,
             Input::Message(text) => {
                 let case = json!({"id": "message", "input": text});
                 Some(vec![Suite::written(case.to_string(), "-i", folder)])
@@ -164,6 +170,9 @@ mod tests {
             ["Hello, how are you?", "a/b?", "Note: buy milk", "at 10:30", "http://example.org/", "why:not"]
         {
             assert_eq!(read(text).unwrap(), Input::Message(text.to_string()));
+        }
+        for (text, rest) in [("scripts.expense.setup", "expense.setup"), ("scripts.a.b.c", "a.b.c")] {
+            assert_eq!(read(text).unwrap(), Input::ScriptTests(rest.to_string()));
         }
         for text in ["./tests/x.jsonl", "tests/a.yaml", "@any"] {
             let file = text.strip_prefix('@').unwrap_or(text);

@@ -94,6 +94,7 @@ pub fn open(
         };
         found.map_err(|mistakes| complain(mistakes.into_iter().collect()))?;
         project.simulator = Some(simulator.clone());
+        project.default_simulator = true;
     }
     Ok(project)
 }

@@ -123,6 +123,9 @@ fn show_run(args: &ShowArgs, store: &Store, head: &RunHead, world: &World) -> Re
     if let Some(events) = &mut events {
         let _ = events.end(came_to.code());
     }
+    if let (Some(words), false) = (head.summary.as_ref().and_then(|of| of.broken.as_deref()), args.json) {
+        world.say_of("note: ", words);
+    }
     if matches!(head.state, State::Killed | State::Running) && !args.json {
         let _ = io::stdout().flush();
         let words = match head.state {

@@ -130,7 +130,7 @@ fn a_case_of_which_too_much_is_spoiled_is_inconclusive() {
     let suite = with("ppp", &(spoiled(&agent, "one", "2|3|4|5|6|7|8|9") + HALF));
     let project = Project::with("target: { endpoint: '${url}' }\n").suite("a", &suite);
     let tested = project.test(&["--parallel", "1", "--redraws", "2"]);
-    assert_eq!(promise(&tested, "ppp"), json!(["failed", "inconclusive", "INCONCLUSIVE", null, 2]));
+    assert_eq!(promise(&tested, "ppp"), json!(["failed", "inconclusive", "INCONCLUSIVE", null, 1]));
     assert_eq!(tested.failure("ppp")["fault"], "infrastructure");
     let error =
         tested.case("ppp")["error"].as_str().expect("an error").split(": connect").next().unwrap_or_default();

@@ -582,6 +582,8 @@ fn an_address_that_is_taken() {
 
     ----- stderr -----
     error: http://127.0.0.1:[PORT]/ answers before the agent was started: another process has its address
+     |
+     = help: end that process (`lsof -i :PORT` shows it), give the agent another address, or leave `start` out to test the one that runs
     ");
     assert!(!exists(&project.workspace, "started"));
     assert!(stranger.requests().iter().all(|request| request.method == "GET"), "nobody talks to a stranger");

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cases", &["checks", "session", "statistics"]),
     ("config", &["adapters", "cases", "checks", "process", "recording", "scripts", "session"]),
     ("import", &["cases", "recording", "session"]),
+    ("process", &[]),
     ("recording", &["session"]),
     (
         "run",

@@ -431,6 +431,7 @@ fn case(talk: &Talk, assertion: &Assertion) -> Case {
         root: std::path::Path::new(""),
         environment: &environment,
         redactor: &redactor,
+        default_simulator: false,
     };
     Case::read(&source, yaml::parse, decoding).expect("what is generated is sound")
 }
@@ -672,6 +673,7 @@ fn the_hard_cases_in_words() {
             root: std::path::Path::new(""),
             environment: &environment,
             redactor: &redactor,
+            default_simulator: false,
         };
         let case = Case::read(&source, yaml::parse, decoding).expect("a sound case");
         assert_eq!(all_hold(&case.checks, conversation.scope()), holds, "{block}");

@@ -76,6 +76,7 @@ fn held_among(agent: &FakeAgent, case: &str, program: Program, turn: Duration, p
         root: std::path::Path::new(""),
         environment: &environment,
         redactor: &redactor,
+        default_simulator: false,
     };
     let source = Source::new("program.yaml", case.to_string(), 1);
     let mut case = Case::read(&source, yaml::parse, decoding).unwrap();

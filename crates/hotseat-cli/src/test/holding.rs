@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use hotseat::document::Diagnostic;
-use hotseat::run::{self, Before, Control, Earlier, Options, Outside, Plan, RunEvent, Summary, execute};
+use hotseat::run::{
+    self, Before, Cancellation, Control, Earlier, Options, Outside, Plan, RunEvent, Summary, execute,
+};
 use hotseat::session::wall_millis;
 use serde_json::json;
 use tokio::sync::watch;
@@ -52,6 +54,8 @@ pub async fn hold_all(
             };
         }
     };
+    telling.warnings.extend(agents.iter().flat_map(|(_, agent)| agent.orphans()));
+    let cancellation = Cancellation::new(control.clone());
     let before = match run_before(plan, args, &outside).await {
         Ok(before) => before,
         Err(mistakes) => {
@@ -72,14 +76,17 @@ pub async fn hold_all(
     let ended = execute(plan, outside.clone(), options, control, &mut agents, earlier, &mut report).await;
     if let Some(name) = &args.after {
         let told = json!({"results": results, "before_data": before.data});
-        match outside.run_around(name, told, plan).await {
+        let after = cancellation.clean_up(outside.run_around(name, told, plan)).await;
+        match after.and_then(|after| after.map_err(|failure| failure.message)) {
             Ok(after) => telling.logs.extend(after.said),
-            Err(failure) => telling.warnings.push(format!("--after {name} failed: {}", failure.message)),
+            Err(words) => telling.warnings.push(format!("--after {name} failed: {words}")),
         }
     }
     if let Some(writer) = writer {
         telling.settled().await;
-        telling.errors.extend(writer.write(&outside).await.err().into_iter().flatten());
+        let written = cancellation.clean_up(writer.write(&outside)).await;
+        let written = written.unwrap_or_else(|words| Err(vec![format!("the report writer was {words}")]));
+        telling.errors.extend(written.err().into_iter().flatten());
     }
     run::stop(agents).await;
     ended

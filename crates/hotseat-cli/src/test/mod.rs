@@ -125,7 +125,15 @@ fn try_to(mut args: TestArgs, task: Task, world: &World, left: &mut Left) -> Res
     if let Some(Input::File(path)) = &input {
         args.select.paths.push(path.clone());
     }
-    let project = Arc::new(open(&args.select, calling, args.simulator.as_ref(), world)?);
+    let mut project = open(&args.select, calling, args.simulator.as_ref(), world)?;
+    if let Some(Input::ScriptTests(reference)) = &input {
+        let (agent, path) = project.script_tests(reference).map_err(|wrong| world.refuse([wrong]))?;
+        if args.select.agent.is_none() {
+            project.choose(&agent).map_err(|wrong| world.refuse([wrong]))?;
+        }
+        args.select.paths.push(path.display().to_string());
+    }
+    let project = Arc::new(project);
     if let Some(input) = &input {
         input.check(&args.select, &project, world).map_err(|wrong| world.refuse(wrong))?;
     }

@@ -36,7 +36,7 @@ pub fn is_written(head: &RunHead, input: Option<&Input>) -> Result<(), Diagnosti
                 format!("the cases of run {id} were made up or typed while it ran, and are nowhere written");
             Err(Diagnostic::new(message).help("name the suites by which its conversations are decided"))
         }
-        Some(Input::File(_) | Input::Message(_)) | None => Ok(()),
+        Some(Input::File(_) | Input::ScriptTests(_) | Input::Message(_)) | None => Ok(()),
     }
 }
 

@@ -117,6 +117,8 @@ fn tell(
     mut reporters: Reporters,
     mut keeping: Option<Keeping>,
 ) -> Reporters {
+    // Why the run is not kept any more.
+    let mut not_kept: Option<String> = None;
     while let Ok(first) = waiting.recv() {
         let mut events = Vec::new();
         let mut settled = Vec::new();
@@ -126,9 +128,19 @@ fn tell(
                 Message::Settle(waiter) => settled.push(waiter),
             }
         }
-        if let Some(Err(error)) = keeping.as_mut().map(|keeping| keeping.keep(&events)) {
+        if let (Some(keeping), None) = (&mut keeping, &not_kept)
+            && let Err(error) = keeping.keep(&events)
+        {
             reporters.warnings.push(format!("this run is not kept: {error}"));
-            keeping = None;
+            not_kept = Some(error.to_string());
+        }
+        // What is kept of it must not look like a run that was killed.
+        if let (Some(keeping), Some(why)) = (&mut keeping, &not_kept) {
+            for event in &events {
+                if let RunEvent::Ended(summary) = event {
+                    let _ = keeping.end_incomplete(summary, why);
+                }
+            }
         }
         for event in &events {
             reporters.report(event);
@@ -142,6 +154,6 @@ fn tell(
             }
         }
     }
-    reporters.kept = keeping.map(|keeping| keeping.id().to_string());
+    reporters.kept = keeping.filter(|_| not_kept.is_none()).map(|keeping| keeping.id().to_string());
     reporters
 }

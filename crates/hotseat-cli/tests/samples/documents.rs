@@ -204,3 +204,89 @@ fn a_declaration() {
     );
     assert_eq!(tested.case("declared")["status"], "skipped");
 }
+
+/// Tests in scripts, as they stand in the document: what they say to an agent by themselves is their conversation.
+#[test]
+fn script_tests() {
+    let house = House::open();
+    let config = "agents:\n  expense: { type: embedded, agent: agent, folder: agent }\n  workers.test.validator: { type: embedded, agent: validator }\n";
+    house.project.workspace.file("scripts.yaml", config);
+    house
+        .project
+        .workspace
+        .file("agent/src/response_test.ts", &sample("documents/standard/script-testing.ts"));
+    let args =
+        ["--config", "scripts.yaml", "-i", "scripts.expense.response", "--trace", "out/trace.jsonl", "-v"];
+    let tested = house.project.test(&args);
+    tested.all_passed();
+    let result = &tested.report["results"][0];
+    assert_eq!(
+        turns(&tested, &["turn", "input", "status"]),
+        [json!([1, "Travel, $500", "passed"])],
+        "{result:#}"
+    );
+    let turn = &result["turns"][0];
+    assert!(turn["output"].as_str().is_some_and(|output| output.contains("Please confirm")), "{turn:#}");
+    assert_eq!(turn["tool_calls"][0]["name"], "create_expense");
+    assert_eq!(turn["notes"][0], "said before: user: I want to submit an expense");
+    assert!(turn["duration_ms"].as_f64().is_some_and(|took| took > 0.0), "{turn:#}");
+    for words in ["Travel, $500", "create_expense", "Please confirm"] {
+        assert!(tested.output.stdout.contains(words), "{words}: {}", tested.output);
+    }
+    let trace = house.project.workspace.read("out/trace.jsonl");
+    for event in ["turn.started", "message.user", "tool.invoked", "message.assistant", "turn.completed"] {
+        assert!(trace.contains(event), "{event} is not in {trace}");
+    }
+
+    // Whoever is called that the case does not test holds no turn of it, and a call that fails is one.
+    let script = "export function TestOthers(t, ctx) {\n  Process('agents.workers.test.validator.Stream', ctx, 'hello');\n  try { Process('agents.expense.Stream', ctx, 'fail'); } catch (error) { t.assert.NotNil(error); }\n}\n";
+    house.project.workspace.file("agent/src/others_test.ts", script);
+    let tested = house.project.test(&["--config", "scripts.yaml", "-i", "scripts.expense.others"]);
+    assert_eq!(turns(&tested, &["turn", "input"]), [json!([1, "fail"])], "{}", tested.output);
+    let error = &tested.report["results"][0]["turns"][0]["error_info"]["message"];
+    assert!(error.as_str().is_some_and(|words| words.contains("the model is out of order")), "{error}");
+
+    for (named, words) in [
+        ("scripts.expense.nothing", "there are no tests `scripts.expense.nothing`"),
+        ("scripts.expanse.response", "did you mean `scripts.expense.response`?"),
+        ("scripts.expense", "write `scripts.AGENT.MODULE`"),
+    ] {
+        let output = house.command(&["test", "--config", "scripts.yaml", "-i", named]).run();
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    }
+}
+
+/// What an agent and a judge say beside their words stands in reports.
+#[test]
+fn hints_reasons_and_suggestions_are_reported() {
+    let assertion = json!({"type": "agent", "use": "agents:workers.test.validator", "criteria": "Response should be an apology"});
+    let case = json!({"id": "told", "type": "multi_turn", "turns": [{"input": "declare", "assertions": [assertion]}, {"input": "cut"}], "on_missing_input": "end", "continue_on_failure": true});
+    let tested = House::open().with("told.jsonl", &case.to_string()).held("embedded", "told.jsonl", &[]);
+    let turns = &tested.report["results"][0]["turns"];
+    assert_eq!(turns[0]["input_hint"], "Enter amount, e.g., $3500", "{turns:#}");
+    assert_eq!(turns[1]["finish_reason"], "length");
+    assert_eq!(turns[0]["assertions"][0]["judgement"]["suggestions"], json!(["Say sorry"]));
+}
+
+/// Document 000: who simulates users by default does so in cases that are made up and name nobody.
+#[test]
+fn a_fully_dynamic_run() {
+    let house = House::open();
+    house.project.workspace.file(
+        "tests/generate.ts",
+        "export default function () { return [{ id: 'G001', input: 'I want to submit an expense', final_assertions: [{ type: 'contains', value: 'submitted' }] }]; }\n",
+    );
+    let args = [
+        "-i",
+        "scripts:tests.generate",
+        "-n",
+        "assistants.expense",
+        "--simulator",
+        "agents:workers.test.user-simulator",
+    ];
+    let tested = house.project.test(&args);
+    tested.all_passed();
+    let sources = turns(&tested, &["input_source"]);
+    assert!(sources.len() > 1 && sources[0] == json!(["static"]), "{sources:?}");
+    assert!(sources[1..].iter().all(|source| *source == json!(["simulated"])), "{sources:?}");
+}

@@ -267,12 +267,7 @@ fn unreachable(url: &Url, error: &reqwest::Error) -> Failure {
     Failure::new(FailureKind::ProtocolError, message)
 }
 
-async fn refused(
-    url: &Url,
-    address_key: &str,
-    mut response: Response,
-    limits: Limits<'_>,
-) -> Failure {
+async fn refused(url: &Url, address_key: &str, mut response: Response, limits: Limits<'_>) -> Failure {
     let status = response.status();
     let location =
         response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);

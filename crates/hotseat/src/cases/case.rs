@@ -202,6 +202,8 @@ struct Document {
     shared: Arc<Shared>,
     folders: Arc<[PathBuf]>,
     scenario: Option<Arc<Scenario>>,
+    /// Whether a simulated user answers in cases that name none.
+    default_simulator: bool,
 }
 
 /// How a document becomes a tree.
@@ -305,7 +307,7 @@ impl Case {
         with: With<'_>,
         scenario: Option<Arc<Scenario>>,
     ) -> Result<Case, Diagnostics> {
-        let Decoding { inherited, agents, environment, redactor, .. } = with.decoding;
+        let Decoding { inherited, agents, environment, redactor, default_simulator, .. } = with.decoding;
         let mut mistakes = Diagnostics::new();
         if let Some(scenario) = &scenario {
             scenario.fill(&mut node, source, redactor, &mut mistakes);
@@ -323,6 +325,7 @@ impl Case {
             return Err(mistakes);
         }
         let document = Arc::new(Document {
+            default_simulator,
             source: source.clone(),
             parse,
             inherited: inherited.clone(),
@@ -544,6 +547,9 @@ fn read(
     let mut checks = Block::read(map.get("assert"), mistakes).over(&inherited.case).checks();
     checks.extend(Block::read(map.get("evaluate"), mistakes).soft_checks());
     checks.extend(expected(map));
+    let is_single_turn = map.text("type") == Some("single_turn");
+    let simulator = simulator
+        .or_else(|| (document.default_simulator && !is_single_turn).then(|| Simulator::unnamed(map.place())));
     let vocabulary = vocabulary(map, simulator.as_ref(), &document.shared.vocabulary, mistakes);
     let mut case = Case {
         id: shown(id.or(name).unwrap_or_default()),

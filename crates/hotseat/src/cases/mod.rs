@@ -48,7 +48,7 @@ pub use said::{
 pub use scenarios::{Scenario, scenario_set, stable_id};
 pub use script::{client_tools, interrupt_answers};
 pub use shared::Shared;
-pub use suite::{Decoding, Suite, With, is_program, parse_as};
+pub use suite::{Decoding, PROGRAM_EXTENSIONS, Suite, With, is_program, parse_as};
 pub use tested::{AgentName, AgentsByName, no_such_agent};
 pub use topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
 pub use topics::{Following, Topic, Topics, TopicsDecided, Trigger, graph, topics};

@@ -32,6 +32,13 @@ pub struct Simulator {
     pub brief: Option<Arc<Brief>>,
 }
 
+impl Simulator {
+    /// The simulated user of a case that has none of its own: who it is stands elsewhere.
+    pub fn unnamed(place: Place) -> Simulator {
+        Simulator { reference: None, options: Members::new(), style: Style::Message, place, brief: None }
+    }
+}
+
 /// How a simulated user is told of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {

@@ -66,6 +66,8 @@ pub struct Decoding<'a> {
     pub environment: &'a BTreeMap<String, String>,
     /// What takes the secrets of the environment out.
     pub redactor: &'a Redactor,
+    /// Whether a simulated user answers in cases that name none.
+    pub default_simulator: bool,
 }
 
 /// What the cases of one suite are decoded with.
@@ -268,12 +270,14 @@ fn decode(document: &Result<Arc<Source>, Diagnostic>, syntax: Syntax, with: With
     }
 }
 
+/// Extensions of programs that may declare tests.
+pub const PROGRAM_EXTENSIONS: [&str; 4] = ["ts", "mts", "js", "mjs"];
+
 /// Whether a file is a program that may declare tests, by its name: `checkout_test.ts`.
 pub fn is_program(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.rsplit_once('.').is_some_and(|(stem, ending)| {
-        stem.ends_with("_test") && matches!(ending, "ts" | "mts" | "js" | "mjs")
-    })
+    name.rsplit_once('.')
+        .is_some_and(|(stem, ending)| stem.ends_with("_test") && PROGRAM_EXTENSIONS.contains(&ending))
 }
 
 /// Opens a file; a folder is refused here and not when it is read.

@@ -111,7 +111,9 @@ fn matcher(written: &str) -> Result<Matcher, String> {
         .parse(&expression)
         .map_err(|error| explain(&error.to_string()))?;
     if fits_nothing_written(&hir) {
-        return Err("nothing is written there, or in one of its alternatives, so it fits every text".to_string());
+        return Err(
+            "nothing is written there, or in one of its alternatives, so it fits every text".to_string()
+        );
     }
     match plain_text(&hir) {
         Some(text) => Ok(text),

@@ -193,6 +193,8 @@ struct Held {
 #[derive(serde::Deserialize)]
 struct Failure {
     #[serde(default)]
+    kind: String,
+    #[serde(default)]
     fault: String,
 }
 
@@ -277,9 +279,10 @@ impl ResultPart {
         };
         let mut held = match (self.run_details, self.attempts) {
             (runs, _) if !runs.is_empty() => runs,
+            // The first attempt that says something about the agent counts: the others were made because it failed.
             (_, mut tried) if !tried.is_empty() => {
-                tried.truncate(1);
-                tried
+                let first = tried.iter().position(|held| !held.is_invalid()).unwrap_or(0);
+                vec![tried.swap_remove(first)]
             }
             _ => vec![own],
         };
@@ -332,8 +335,12 @@ fn came_to(status: &str) -> CameTo {
 impl Held {
     /// Whether it says nothing about the agent.
     fn is_invalid(&self) -> bool {
-        let fault = self.failure.as_ref().map(|failure| &*failure.fault);
-        self.invalid || matches!(fault, Some("infrastructure" | "simulator" | "judge"))
+        let by_other = |failure: &Failure| match &*failure.fault {
+            "infrastructure" | "simulator" | "judge" => true,
+            "test" => failure.kind != "no_input",
+            _ => false,
+        };
+        self.invalid || self.failure.as_ref().is_some_and(by_other)
     }
 
     /// Every check that was decided or should have been.

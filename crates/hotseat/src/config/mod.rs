@@ -8,6 +8,7 @@ mod helpers;
 mod hooks;
 mod limits;
 mod project;
+mod script_tests;
 pub mod shape;
 mod start;
 mod storing;

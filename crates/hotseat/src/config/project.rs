@@ -68,6 +68,8 @@ pub struct Project {
     pub(super) processes: Named,
     /// Who simulates users where cases do not say it.
     pub simulator: Option<Reference>,
+    /// Whether a simulated user also answers in cases that have none.
+    pub default_simulator: bool,
     /// Who judges, and how, where cases do not say it.
     pub judge: Judging,
     /// The agent that is tested where nothing else is said.
@@ -134,6 +136,7 @@ impl Project {
             root,
             processes: Named::default(),
             simulator: None,
+            default_simulator: false,
             judge: Judging::default(),
             target: None,
             chosen: None,
@@ -266,6 +269,7 @@ impl Project {
             scripts: Library::new(grants, environment.clone()),
             processes,
             simulator,
+            default_simulator: false,
             judge,
             target,
             chosen: None,
@@ -567,6 +571,7 @@ impl Project {
             root: &self.root,
             environment: &self.environment,
             redactor: &self.redactor,
+            default_simulator: self.default_simulator,
         }
     }
 

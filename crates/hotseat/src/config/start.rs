@@ -13,12 +13,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::adapters::http::{Http, without_credentials};
 use crate::cases::{Environment, millis};
-use crate::process::{Group, LastOutput, group_command};
+use crate::process::{GRACE, Group, GroupCommand, LastOutput, OrphanProcess, ProjectServers};
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Map, View};
 
-/// How long it is given to end in order.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long its last output is waited for once it has ended.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -35,6 +33,8 @@ pub struct Start {
     pub folder: PathBuf,
     /// Environment variables added for it.
     pub env: BTreeMap<String, String>,
+    /// The folder of the project that starts it.
+    pub project: PathBuf,
 }
 
 impl Start {
@@ -68,12 +68,16 @@ impl Start {
             ready,
             timeout: map.integer("timeout_ms").map_or(Duration::from_secs(60), millis),
             folder: root.join(map.text("cwd").unwrap_or(".")),
+            project: root.to_path_buf(),
             env: env
                 .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
                 .collect(),
         })
     }
 }
+
+/// What helps where an address is taken. What a killed run has left is ended before that, where it can be recognised.
+const ADDRESS_IN_USE: &str = "end that process (`lsof -i :PORT` shows it), give the agent another address, or leave `start` out to test the one that runs";
 
 /// An agent that was started. It is killed, with all that it has started, when this value is dropped.
 #[derive(Debug)]
@@ -84,6 +88,7 @@ pub struct StartedAgent {
     output: LastOutput,
     readers: Vec<JoinHandle<()>>,
     redactor: Redactor,
+    orphans: Vec<OrphanProcess>,
 }
 
 impl StartedAgent {
@@ -99,23 +104,26 @@ impl StartedAgent {
     ) -> Result<StartedAgent, Failure> {
         let failed = |message: String| redactor.failure(Failure::new(FailureKind::Unreachable, message));
         let (shown, address) = (start.command.join(" "), without_credentials(&start.ready));
+        let servers = ProjectServers::of(&start.project);
+        let orphans = servers.end_orphans().await;
         if http.answers(&start.ready).await {
             let message =
                 format!("{address} answers before the agent was started: another process has its address");
-            return Err(failed(message));
+            return Err(failed(message).with_detail(ADDRESS_IN_USE));
         }
-        let mut command = group_command(&start.command, environment);
+        let mut group_command = GroupCommand::server(&start.command, environment, servers);
+        let command = &mut group_command.command;
         command.envs(&start.env).current_dir(&start.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command
+        let (mut child, group) = group_command
             .spawn()
             .map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
-        let group = Group::of(&child);
         let output = LastOutput::default();
         let mut readers = Vec::new();
         readers.extend(child.stdout.take().map(|stdout| tokio::spawn(output.clone().keep(stdout))));
         readers.extend(child.stderr.take().map(|stderr| tokio::spawn(output.clone().keep(stderr))));
-        let mut agent = StartedAgent { shown, child, group, output, readers, redactor: redactor.clone() };
+        let mut agent =
+            StartedAgent { shown, child, group, output, readers, redactor: redactor.clone(), orphans };
 
         let until = Instant::now() + start.timeout;
         let mut pause = Duration::from_millis(5);
@@ -153,6 +161,14 @@ impl StartedAgent {
             "" => "it printed nothing".to_string(),
             text => format!("its last output:\n{}", self.redactor.text(text)),
         }
+    }
+
+    /// The processes that were ended before it was started: a run had left them that was killed.
+    pub fn orphans(&self) -> impl Iterator<Item = String> {
+        self.orphans.iter().map(|OrphanProcess { pid, command }| {
+            let command = self.redactor.text(command);
+            format!("process {pid} (`{command}`) was ended: a run that was killed had started it and left it")
+        })
     }
 
     /// What there is to say of it if it has ended by itself.

@@ -299,7 +299,7 @@ impl Conversation {
     pub(super) fn asserted(&self, assertion: Assertion) -> Assertion {
         let line = match &self.of {
             Source::Line(line) => Some(line.clone()),
-            Source::Recorded(_) => None,
+            Source::Recorded(..) => None,
         };
         Assertion { subject: Subject::Conversation, line, ..assertion }
     }

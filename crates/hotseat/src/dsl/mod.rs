@@ -79,13 +79,13 @@ pub use crate::graph;
 /// Everything that a test file needs: `use hotseat::dsl::prelude::*;`.
 pub mod prelude {
     pub use super::{
-        Agent, AgentContext, Answer, Assertion, Attachment, Brief, ClassifyTopics, Conversation, DecideTopics, Evaluation, Fixture, Graph,
-        Group, It, Judge, Matcher, Message, Responder, Response, Role, Scenario, Simulated, Test, ToolCall,
-        Topic, Turn, User, achieve_goal, achieve_stated_goal, after_turns_in, call_tool, claim, contains,
-        contains_any, ends_with, eq, evaluate, expect, factory, ge, graph, grounded_in, gt, have_tool_call,
-        holds, in_topic, intent, is_empty, le, len, load, lt, matches, matches_any, ne, not, on_condition,
-        on_response_match, on_tool_call, on_user_match, one_of, reached_topic, replies, satisfies, satisfy,
-        starts_with, that,
+        Agent, AgentContext, Answer, Assertion, Attachment, Brief, ClassifyTopics, Conversation,
+        DecideTopics, Evaluation, Fixture, Graph, Group, It, Judge, Matcher, Message, Responder, Response,
+        Role, Scenario, Simulated, Test, ToolCall, Topic, Turn, User, achieve_goal, achieve_stated_goal,
+        after_turns_in, call_tool, claim, contains, contains_any, ends_with, eq, evaluate, expect, factory,
+        ge, graph, grounded_in, gt, have_tool_call, holds, in_topic, intent, is_empty, le, len, load, lt,
+        matches, matches_any, ne, not, on_condition, on_response_match, on_tool_call, on_user_match, one_of,
+        reached_topic, replies, satisfies, satisfy, starts_with, that,
     };
 }
 

@@ -35,19 +35,19 @@ pub enum Number {
 /// How steady a case is.
 #[derive(Debug, Serialize)]
 pub struct StabilityRecord<'a> {
-    /// How many runs were made and count.
+    /// How many runs say something about the agent.
     pub runs: usize,
     pub passed: usize,
     pub failed: usize,
     pub skipped: usize,
-    /// How many of all that were made say nothing about the agent.
+    /// How many were made that say nothing about the agent, and are counted nowhere else.
     pub invalid: usize,
-    /// How many of these were made again, and are counted nowhere else.
+    /// How many of these were made again.
     pub redrawn: usize,
     /// How many were never begun.
     pub not_run: usize,
-    /// In percent.
-    pub pass_rate: f64,
+    /// In percent; null where no run says anything about the agent.
+    pub pass_rate: Option<f64>,
     /// Where the rate lies, in percent, as far as runs tell that say something about the agent.
     pub pass_rate_low: f64,
     pub pass_rate_high: f64,
@@ -57,9 +57,9 @@ pub struct StabilityRecord<'a> {
     pub pass_k: BTreeMap<usize, f64>,
     /// Of all pairs of runs, the part in which the agent answered the same; null with fewer than two.
     pub consistency: Option<f64>,
-    /// Null where not all runs were made and none of them failed.
+    /// Null where some runs are missing and none of the others failed.
     pub stable: Option<bool>,
-    /// Null where not all runs were made.
+    /// Null where some runs are missing: they were not begun, or say nothing about the agent.
     pub stability_class: Option<&'static str>,
     pub avg_duration_ms: f64,
     pub min_duration_ms: f64,
@@ -106,7 +106,7 @@ pub struct RepeatsRecord {
     pub passed_runs: usize,
     pub invalid_runs: usize,
     pub redrawn_runs: usize,
-    /// In percent; null where no run was made.
+    /// In percent; null where no run says anything about the agent.
     pub overall_pass_rate: Option<f64>,
     pub stable_cases: usize,
     pub unstable_cases: usize,
@@ -158,7 +158,7 @@ impl<'a> StabilityRecord<'a> {
             invalid: of.invalid,
             redrawn: of.redrawn,
             not_run: of.not_run,
-            pass_rate: percent(of.pass_rate()),
+            pass_rate: of.pass_rate().map(percent),
             pass_rate_low: percent(interval.low),
             pass_rate_high: percent(interval.high),
             pass_rate_confidence: percent(confidence),

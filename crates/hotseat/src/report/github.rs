@@ -89,8 +89,12 @@ impl<'a> Annotation<'a> {
                     Some(Stability { passed, runs, .. }) => {
                         format!("{passed} of {runs} runs passed; run {}: {}", attempt.number, failure.message)
                     }
-                    None => {
+                    None if outcome.is_flaky() => {
                         format!("flaky: passed at attempt {}; before: {}", attempts.len(), failure.message)
+                    }
+                    None => {
+                        let words = "an attempt says nothing about the agent";
+                        format!("passed at attempt {}; {words}: {}", attempts.len(), failure.message)
                     }
                 };
                 Some(Annotation { level: "warning", attempt, message, detail: failure.detail.as_deref() })

@@ -159,8 +159,9 @@ fn test_case(outcome: &Outcome) -> TestCase {
         Status::Failed => {
             let mut failure = verdict.failure.as_ref();
             // What the runs of a case came to stands in its own failure, and is about the one that tells most.
+            let first = failed.iter().find(|attempt| attempt.is_invalid() == told.is_invalid());
             if outcome.stability.is_none()
-                && let Some(first) = failed.first()
+                && let Some(first) = first
             {
                 (told, failure) = (*first, first.verdict.failure.as_ref());
             }
@@ -198,11 +199,11 @@ fn properties(stability: &Stability) -> Vec<Property> {
         Property::new("passed_runs", stability.passed.to_string()),
         Property::new("invalid_runs", stability.invalid.to_string()),
         Property::new("redrawn_runs", stability.redrawn.to_string()),
-        Property::new("pass_rate", part(stability.pass_rate())),
         Property::new("pass_rate_low", part(interval.low)),
         Property::new("pass_rate_high", part(interval.high)),
         Property::new("pass_rate_confidence", part(confidence)),
     ];
+    all.extend(stability.pass_rate().map(|rate| Property::new("pass_rate", part(rate))));
     all.extend(stability.promise.map(|promise| Property::new("reliability", promise.grade.name())));
     all
 }

@@ -247,9 +247,11 @@ async fn ask_agent(
     }
     let text = question.text();
     let options = Value::Object(question.options);
-    let said = Spoken { content: &[Part::Text(text.clone())], text: &text, options: Some(&options) };
+    let turn_id: Arc<str> = "turn-1".into();
+    let said = Spoken { turn_id, content: &[Part::Text(text.clone())], text: &text, options: Some(&options) };
     // What a helper does is nobody's trace; only what it says in the end counts.
-    let recorder = one_turn(agent, script, said, limits).await.map_err(|unanswered| {
+    let mut recorder = Recorder::new(Redactor::default(), false);
+    one_turn(agent, script, said, limits, &mut recorder).await.map_err(|unanswered| {
         let again = match unanswered {
             Unanswered::Failed(_) => Again::Now,
             Unanswered::Deadline => Again::Never,
@@ -272,6 +274,8 @@ async fn ask_agent(
 
 /// What is said in a turn.
 pub struct Spoken<'a> {
+    /// The id of the turn.
+    pub turn_id: Arc<str>,
     /// The words.
     pub text: &'a str,
     /// The words, and what is attached to them.
@@ -280,7 +284,7 @@ pub struct Spoken<'a> {
     pub options: Option<&'a Value>,
 }
 
-/// A conversation of one turn that belongs to no case.
+/// Holds a conversation of one turn, and records all of it but how it ends.
 ///
 /// # Errors
 /// When it is not held to its end.
@@ -289,12 +293,12 @@ pub async fn one_turn(
     mut script: TurnScript,
     said: Spoken<'_>,
     limits: Limits<'_>,
-) -> Result<Recorder, Unanswered> {
+    recorder: &mut Recorder,
+) -> Result<(), Unanswered> {
     script.begin_turn(&[]);
-    let mut recorder = Recorder::new(Redactor::default(), false);
     let traffic = recorder.traffic().clone();
-    let turn_id: Arc<str> = "turn-1".into();
-    let message_id: Arc<str> = "message-1".into();
+    let turn_id = said.turn_id.clone();
+    let message_id: Arc<str> = format!("{turn_id}-message").into();
     recorder.emit(TurnStarted {
         turn_id: turn_id.clone(),
         conversation_id: agent.conversation_id(),
@@ -318,11 +322,11 @@ pub async fn one_turn(
         limits: limits.counting(&traffic),
     };
     traffic.begin_turn();
-    let held = agent.say(input, &mut recorder).await;
+    let held = agent.say(input, recorder).await;
     let held = held.and_then(|()| traffic.end_turn().map_or(Ok(()), |failure| Err(failure.into())));
     agent.close().await;
     match held {
-        Ok(()) => Ok(recorder),
+        Ok(()) => Ok(()),
         Err(TurnError::Deadline) => Err(Unanswered::Deadline),
         Err(TurnError::Run(error)) => Err(Unanswered::Failed(error.message)),
         Err(TurnError::Failed(failure)) => Err(Unanswered::Failed(failure.message)),
@@ -425,6 +429,17 @@ pub struct Exchange {
     error: Option<String>,
     /// Which of several askings it is: the vote, and the attempt at it, from 1.
     asked: Option<(usize, usize)>,
+}
+
+/// What a judge proposes, by the last of its answers that was a judgement.
+pub fn suggestions(exchanges: &[Exchange]) -> Vec<String> {
+    let found = exchanges.iter().rev().find_map(|exchange| exchange.finding.as_ref());
+    let proposed = found.and_then(|found| found.get("suggestions")).and_then(Value::as_array);
+    let shown = |one: &Value| match one {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    proposed.into_iter().flatten().map(shown).collect()
 }
 
 impl Exchange {

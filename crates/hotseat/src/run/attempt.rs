@@ -8,6 +8,7 @@ use std::time::Duration;
 use hotseat_trace::{Conversation, Failure, FailureKind, Millis, Record, Verdict};
 use serde_json::Value;
 
+use super::cancellation::Cancellation;
 use super::hooks::Before;
 use super::outside::{Keep, Outside, on_behalf_of};
 use super::partners::{Naming, partners};
@@ -56,29 +57,49 @@ pub struct Attempt {
     pub last_words: Option<String>,
 }
 
-/// Makes an attempt; `number` says which one, from 1.
-pub async fn attempt(selected: Selected, number: usize, outside: &Arc<Outside>) -> Attempt {
+/// Makes an attempt; `number` says which one, from 1. When the run is cancelled its conversation ends at once, and the hook
+/// behind it has a little time.
+pub(super) async fn attempt(
+    selected: Selected,
+    number: usize,
+    outside: &Arc<Outside>,
+    cancellation: &Cancellation,
+) -> Attempt {
+    let attempt = Attempt::not_made(selected.told.clone(), number, cancelled());
     if let Some(kept) = &outside.recheck {
-        return recheck::attempt(selected, number, outside, kept).await;
+        let decided = cancellation.or_cancelled(recheck::attempt(selected, number, outside, kept)).await;
+        return decided.unwrap_or(attempt);
     }
-    let started = tokio::time::Instant::now();
-    let mut attempt = Attempt::not_made(selected.told.clone(), number, Verdict::passed());
     if let Some(reason) = &selected.case.skip {
-        attempt.verdict = Verdict::skipped(reason.clone());
-        return attempt;
+        return Attempt { verdict: Verdict::skipped(reason.clone()), ..attempt };
     }
-    let before = match outside.before(&selected).await {
-        Ok(before) => before,
-        Err(failure) => {
+    let mut attempt = attempt;
+    let started = tokio::time::Instant::now();
+    let before = match cancellation.or_cancelled(outside.before(&selected)).await {
+        Some(Ok(before)) => before,
+        Some(Err(failure)) => {
             let verdict = Verdict::failed(failure);
             return Attempt { verdict, duration: started.elapsed(), ..attempt };
         }
+        None => return Attempt { duration: started.elapsed(), ..attempt },
     };
     attempt.logs.extend(before.said.iter().cloned());
-    hold_case(&mut attempt, &selected, &before, outside).await;
+    // Whatever was begun of the verdict goes with a conversation that is cancelled.
+    if cancellation.or_cancelled(hold_case(&mut attempt, &selected, &before, outside)).await.is_none() {
+        attempt.verdict = cancelled();
+    }
     attempt.duration = started.elapsed();
-    outside.after(&mut attempt, &selected, &before).await;
+    let after = outside.after(&attempt, &selected, &before);
+    match cancellation.clean_up(after).await {
+        Ok(Ok(said)) => attempt.logs.extend(said),
+        Ok(Err(words)) | Err(words) => attempt.warnings.push(format!("after script failed: {words}")),
+    }
     attempt
+}
+
+/// The verdict of an attempt that did not come to its end.
+fn cancelled() -> Verdict {
+    Verdict::failed(Failure::new(FailureKind::Cancelled, "cancelled before it ended"))
 }
 
 /// Holds the conversation of an attempt.

@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 use super::dispatcher::{Control, Options};
 use super::outcome::{Outcome, Repetition, may_pass_another_time};
 use super::plan::Selected;
-use super::series::{Series, Standing, Until};
+use super::series::{Series, Until};
 use super::stability::PassRate;
 use super::summary::Summary;
 use crate::cases::{Case, Declared, Reliability};
@@ -123,7 +123,7 @@ impl Dispatch {
         let index = attempt.selected.index;
         let open = self.open.get_mut(&index)?;
         if let Course::Repeated(series) = &mut open.course {
-            series.note(attempt.number, Standing::of(&attempt.verdict));
+            series.note(attempt.number, attempt.standing());
             if series.is_lost() && self.first_failure.is_none() {
                 self.first_failure = Some(open.selected.case.name.clone());
             }
@@ -181,7 +181,11 @@ impl Open {
             (Course::Retried(_), _) if self.begun > self.ended.len() => false,
             (Course::Retried(_), None) => true,
             (Course::Retried(retries), Some(last)) => {
-                self.begun <= *retries && may_pass_another_time(&last.verdict)
+                // An attempt that says nothing about the agent takes none of its retries: there are as many for those.
+                let is_valid = |attempt: &Arc<Attempt>| attempt.standing().is_valid();
+                let alike = self.ended.iter().filter(|attempt| is_valid(attempt) == is_valid(last)).count();
+                let is_kept = self.selected.kept.is_none_or(|kept| self.begun < kept);
+                alike <= *retries && is_kept && may_pass_another_time(&last.verdict)
             }
         }
     }

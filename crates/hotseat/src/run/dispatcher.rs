@@ -14,6 +14,7 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
 use super::attempt::{Attempt, attempt};
+use super::cancellation::Cancellation;
 use super::dispatch::{Dispatch, Step};
 use super::outcome::{Outcome, Repetition};
 use super::outside::Outside;
@@ -134,6 +135,7 @@ pub async fn execute(
     report: &mut (dyn FnMut(RunEvent) + Send),
 ) -> Result<Summary, Vec<Diagnostic>> {
     let started = Instant::now();
+    let cancellation = Cancellation::new(control.clone());
     let started_at = earlier.as_ref().map_or_else(wall_millis, |earlier| earlier.began);
     let mut dispatch = Dispatch::new(options, Summary { started_at, ..Summary::begin(options) });
     report(RunEvent::Started { total: plan.selected, parallel: options.parallel, at: started_at });
@@ -164,8 +166,9 @@ pub async fn execute(
             && loop {
                 match dispatch.next() {
                     Step::Attempt(selected, number) => {
-                        let (outside, own) = (outside.clone(), selected.clone());
-                        let made = async move { attempt(own, number, &outside).await };
+                        let (outside, own, cancellation) =
+                            (outside.clone(), selected.clone(), cancellation.clone());
+                        let made = async move { attempt(own, number, &outside, &cancellation).await };
                         let task = workers.spawn(&mut attempts, made);
                         running.insert(task.id(), (selected, number));
                     }
@@ -183,9 +186,6 @@ pub async fn execute(
                 let wish = *control.borrow_and_update();
                 if dispatch.control(wish) {
                     report(RunEvent::Stopping(wish));
-                }
-                if wish == Control::Cancel {
-                    attempts.abort_all();
                 }
             }
             () = outside.pace.room(), if is_ahead => {}
@@ -248,7 +248,7 @@ pub async fn execute(
 /// The failure of an attempt whose task did not come to its end.
 fn lost(error: tokio::task::JoinError) -> Failure {
     if error.is_cancelled() {
-        return Failure::new(FailureKind::Cancelled, "cancelled before it ended");
+        return Failure::new(FailureKind::Cancelled, "its task was cancelled");
     }
     let panic = error.into_panic();
     let words =

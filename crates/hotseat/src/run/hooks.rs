@@ -143,10 +143,17 @@ impl Outside {
         self.run_named(name, &told, &BTreeMap::new(), &identity, &[whose(selected)]).await.map_err(failed)
     }
 
-    /// Runs the hook that a case names under `after`. That it fails changes no verdict; what it has to say of that is
-    /// kept with the attempt.
-    pub(super) async fn after(self: &Arc<Self>, attempt: &mut Attempt, selected: &Selected, before: &Before) {
-        let Some(NamedHook { name, .. }) = &selected.case.after else { return };
+    /// Runs the hook that a case names under `after`, and returns what it said to `console`.
+    ///
+    /// # Errors
+    /// When it fails, in words. That changes no verdict.
+    pub(super) async fn after(
+        self: &Arc<Self>,
+        attempt: &Attempt,
+        selected: &Selected,
+        before: &Before,
+    ) -> Result<Vec<String>, String> {
+        let Some(NamedHook { name, .. }) = &selected.case.after else { return Ok(Vec::new()) };
         let case = &selected.case;
         let identity = self.project.calling().identity_before_hooks(case);
         let told = json!({
@@ -155,10 +162,8 @@ impl Outside {
             "before_data": before.data,
             "ctx": identity.ctx,
         });
-        match self.run_named(name, &told, &before.given, &identity, &[whose(selected)]).await {
-            Ok(after) => attempt.logs.extend(after.said),
-            Err(failure) => attempt.warnings.push(format!("after script failed: {}", failure.message)),
-        }
+        let ran = self.run_named(name, &told, &before.given, &identity, &[whose(selected)]).await;
+        ran.map(|after| after.said).map_err(|failure| failure.message)
     }
 }
 

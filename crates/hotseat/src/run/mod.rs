@@ -1,6 +1,7 @@
 //! Runs: cases are selected, conversations held side by side, results handed on one by one.
 
 mod attempt;
+mod cancellation;
 mod dispatch;
 mod dispatcher;
 mod generate;
@@ -27,6 +28,7 @@ mod told;
 mod workers;
 
 pub use attempt::Attempt;
+pub use cancellation::{CLEANUP_LIMIT, Cancellation};
 pub use dispatcher::{Control, Earlier, Options, RunEvent, Started, execute};
 pub use generate::generate;
 pub use hooks::{Before, result};

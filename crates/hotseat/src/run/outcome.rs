@@ -7,7 +7,7 @@ use hotseat_trace::{FailureKind, Millis, Status, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
-use super::series::{Series, Until};
+use super::series::{Series, Standing, Until};
 use super::stability::Stability;
 use super::together::Together;
 use super::told::Told;
@@ -80,7 +80,8 @@ impl Outcome {
     /// be, and is `untried`.
     pub(super) fn tried(selected: Arc<Told>, mut attempts: Vec<Arc<Attempt>>, untried: bool) -> Outcome {
         attempts.sort_by_key(|attempt| attempt.number);
-        let telling = attempts.len() - 1;
+        let last_valid = attempts.iter().rposition(|attempt| attempt.standing().is_valid());
+        let telling = last_valid.unwrap_or(attempts.len() - 1);
         let verdict = attempts[telling].verdict.clone();
         Outcome { selected, verdict, attempts, stability: None, never_begun: false, untried, telling }
     }
@@ -149,15 +150,17 @@ impl Outcome {
         self.never_begun || self.untried || cut_short || self.attempts.iter().any(cancelled)
     }
 
-    /// The attempt that tells most of the case: of one that was tried again the last one; of one that was repeated
-    /// the first that came to what the case came to, by the fault of the agent if there is such a one.
+    /// The attempt that tells most of the case: of one that was tried again the last one that says something about the
+    /// agent, if there is such a one; of one that was repeated the first that came to what the case came to, by the fault
+    /// of the agent if there is such a one.
     pub fn telling(&self) -> &Attempt {
         &self.attempts[self.telling]
     }
 
-    /// Whether it passed only when it was tried again.
+    /// Whether the agent passed it only when it was tried again.
     pub fn is_flaky(&self) -> bool {
-        self.stability.is_none() && self.attempts.len() > 1 && self.verdict.status == Status::Passed
+        let has_failed = || self.attempts.iter().any(|attempt| attempt.standing() == Standing::Failed);
+        self.stability.is_none() && self.verdict.status == Status::Passed && has_failed()
     }
 
     /// How long all its attempts took together.

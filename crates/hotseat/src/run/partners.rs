@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::outside::Outside;
+use super::powers::NotedTurns;
 use crate::cases::{Case, Suite};
 use crate::checks::{Reference, Scripted, Whom};
 use crate::config::{Agent, Helper, Part, Project, Wanted, Whose};
@@ -162,7 +163,9 @@ pub fn partners(
     };
     if case.body.is_some() {
         let (outside, powers) = (outside.clone(), powers.clone());
-        partners.powers = Some(own);
+        let noted = NotedTurns { turns: partners.overheard.clone(), tested: named.agent.cloned() };
+        let own = outside.powers_noting(&[named.whose()], given, &identity, Some(noted));
+        partners.powers = Some(if answers.is_some() { own.alone() } else { own });
         let (folder, agent) = (named.suite.folder.clone(), named.agent.cloned());
         partners.finds = Some(Arc::new(Finder {
             outside,

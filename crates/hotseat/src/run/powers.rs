@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hotseat_trace::ErrorInfo;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -10,10 +11,13 @@ use super::outside::{Outside, on_behalf_of};
 use crate::adapters::http::{Outgoing, ReadError, rest_of_body, shown_body, without_credentials};
 use crate::adapters::{Limits, TurnError};
 use crate::cases::{CaseTarget, messages_in};
-use crate::config::{Process, Whose};
+use crate::config::{Agent, Process, Whose};
 use crate::roles::{Spoken, Unanswered, one_turn};
 use crate::scripts::{Answer, Powers, Processes};
-use crate::session::{Identity, Role, TurnScript, media, response, run_command, words};
+use crate::session::{
+    Identity, Message, OverheardTurn, OverheardTurns, Recorder, Redactor, Role, TurnScript, media, response,
+    run_command, words,
+};
 use hotseat_document::Diagnostics;
 
 /// So many bytes of the answer to a request are read.
@@ -25,6 +29,15 @@ struct Caller {
     /// What hooks have given.
     given: BTreeMap<String, Value>,
     identity: Identity,
+    /// Where turns are noted that belong to the case of a program.
+    noted: Option<NotedTurns>,
+}
+
+/// Where the turns are noted that a program holds by itself, and which agent its case tests.
+#[derive(Clone)]
+pub(super) struct NotedTurns {
+    pub(super) turns: OverheardTurns,
+    pub(super) tested: Option<Arc<Agent>>,
 }
 
 impl Outside {
@@ -35,7 +48,19 @@ impl Outside {
         given: &BTreeMap<String, Value>,
         identity: &Identity,
     ) -> Powers {
-        let caller = Caller { outside: self.clone(), given: given.clone(), identity: identity.clone() };
+        self.powers_noting(whose, given, identity, None)
+    }
+
+    /// The same for the program of a case: what it says to agents by itself is noted.
+    pub(super) fn powers_noting(
+        self: &Arc<Self>,
+        whose: &[Whose<'_>],
+        given: &BTreeMap<String, Value>,
+        identity: &Identity,
+        noted: Option<NotedTurns>,
+    ) -> Powers {
+        let (given, identity) = (given.clone(), identity.clone());
+        let caller = Caller { outside: self.clone(), given, identity, noted };
         let places = whose.iter().map(|whose| self.project.places(*whose)).collect();
         Powers::new(self.project.scripts().clone(), places, self.means.http.clone(), Arc::new(caller))
     }
@@ -47,6 +72,7 @@ impl Processes for Caller {
             outside: self.outside.clone(),
             given: self.given.clone(),
             identity: self.identity.clone(),
+            noted: self.noted.clone(),
         };
         Box::pin(async move {
             let answer = match name.split_once('.') {
@@ -159,16 +185,47 @@ impl Caller {
         }
         session.remember(&messages).map_err(|failure| failure.message)?;
         let text = words(&last.content);
-        let spoken =
-            Spoken { text: &text, content: &last.content, options: carried.then_some(&said.options) };
+        let noted = self.noted.as_ref();
+        let turn_id = noted.map_or_else(|| "turn-1".into(), |noted| noted.turns.begin());
+        let spoken = Spoken {
+            turn_id: turn_id.clone(),
+            text: &text,
+            content: &last.content,
+            options: carried.then_some(&said.options),
+        };
         let limits = Limits::within(Instant::now() + agent.timeouts.turn, agent.timeouts.idle);
-        let held =
-            one_turn(session, script, spoken, limits).await.map_err(|unanswered| match unanswered {
-                Unanswered::Deadline => format!("no answer after {} ms", agent.timeouts.turn.as_millis()),
-                Unanswered::Failed(words) => words,
-            })?;
-        Ok(response(&held.conversation().turns))
+        let mut recorder = Recorder::new(Redactor::default(), noted.is_some());
+        let held = one_turn(session, script, spoken, limits, &mut recorder).await;
+        let held = held.map_err(|unanswered| match unanswered {
+            Unanswered::Deadline => format!("no answer after {} ms", agent.timeouts.turn.as_millis()),
+            Unanswered::Failed(words) => words,
+        });
+        let answer = response(&recorder.conversation().turns);
+        if let Some(NotedTurns { turns, tested }) = noted {
+            let message = held.as_ref().err().cloned();
+            let is_tested = tested.as_ref().is_none_or(|tested| Arc::ptr_eq(tested, &agent));
+            turns.push(OverheardTurn {
+                turn_id,
+                recorder,
+                history: messages.iter().map(shown_message).collect(),
+                error: message.map(|message| ErrorInfo { code: None, message, retriable: None }),
+                other_agent: (!is_tested).then(|| agent.name.as_deref().unwrap_or(&id).to_string()),
+            });
+        }
+        held.map(|()| answer)
     }
+}
+
+/// A message that was said before, in a line.
+fn shown_message(message: &Message) -> String {
+    let role = match message.role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    format!("{role}: {}", words(&message.content))
 }
 
 /// What a script says to an agent.

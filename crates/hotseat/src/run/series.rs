@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hotseat_trace::{Fault, Status, Verdict};
+use hotseat_trace::{FailureKind, Fault, Status, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::stability::PassRate;
@@ -33,8 +33,12 @@ pub enum Standing {
     Failed,
     /// Nobody answered the agent.
     Skipped,
-    /// It failed, and says nothing about the agent: a helper or the machine is to blame.
+    /// It failed, and says nothing about the agent: a helper, a hook or the machine is to blame. Another run may be made
+    /// in its place.
     Invalid,
+    /// It failed, and says nothing about the agent: the test is wrong. Another run would be wrong in the same way, so none is
+    /// made in its place.
+    TestFault,
 }
 
 /// The runs of a case that have ended.
@@ -60,6 +64,7 @@ struct Counts {
     failed: usize,
     skipped: usize,
     invalid: usize,
+    test_faults: usize,
     all: usize,
 }
 
@@ -82,7 +87,22 @@ impl Standing {
             (Status::Failed, Some(Fault::Infrastructure | Fault::Simulator | Fault::Judge)) => {
                 Standing::Invalid
             }
-            (Status::Failed, Some(Fault::Agent | Fault::Test) | None) => Standing::Failed,
+            (Status::Failed, Some(Fault::Test)) => match verdict.failure.as_ref().map(|failure| failure.kind)
+            {
+                Some(FailureKind::HookError) => Standing::Invalid,
+                // A case with `on_missing_input: fail` says that an agent that waits has failed.
+                Some(FailureKind::NoInput) => Standing::Failed,
+                _ => Standing::TestFault,
+            },
+            (Status::Failed, Some(Fault::Agent) | None) => Standing::Failed,
+        }
+    }
+
+    /// Whether a run with this standing is an attempt of the agent.
+    pub fn is_valid(self) -> bool {
+        match self {
+            Standing::Passed | Standing::Failed | Standing::Skipped => true,
+            Standing::Invalid | Standing::TestFault => false,
         }
     }
 }
@@ -112,19 +132,24 @@ impl Series {
             Standing::Failed => self.ended.failed += 1,
             Standing::Skipped => self.ended.skipped += 1,
             Standing::Invalid => self.ended.invalid += 1,
+            Standing::TestFault => self.ended.test_faults += 1,
         }
         let Some(test) = &mut self.test else { return };
         self.waiting.insert(number, standing);
         while let Some(standing) = self.waiting.remove(&(self.taken + 1)) {
+            // What a wrong test would have shown is not known, so nothing follows from the runs behind it.
+            if standing == Standing::TestFault {
+                return;
+            }
             self.taken += 1;
-            if standing != Standing::Invalid && test.finding().is_none() {
+            if standing.is_valid() && test.finding().is_none() {
                 let found = test.note(standing == Standing::Passed);
                 self.decided_after = found.map(|_| self.taken);
             }
         }
     }
 
-    /// How many of the runs that say nothing are made again.
+    /// How many of the runs that say nothing about the agent are made again.
     pub(super) fn redrawn(&self) -> usize {
         self.ended.invalid.min(self.redraws)
     }
@@ -144,24 +169,30 @@ impl Series {
         match self.until {
             Until::Made { .. } => more,
             // What is missing would have to be counted as failed, and that is not known.
-            Until::Known(_) => more && self.finding().is_none() && self.ended.invalid <= self.redraws,
+            Until::Known(_) => more && self.finding().is_none() && !self.is_short_of_runs(),
         }
     }
 
     /// Whether the case can no longer pass, whatever comes of the runs that are left.
     pub(super) fn is_lost(&self) -> bool {
-        let Counts { failed, skipped, invalid, all } = self.ended;
+        let Counts { failed, skipped, invalid, test_faults, all } = self.ended;
         // A case of which all runs are skipped is skipped.
         let some = skipped < all;
         match self.until {
             Until::Made { runs, least } => {
-                failed + skipped + (invalid - self.redrawn()) > runs - least.of(runs) && some
+                let missing = test_faults + invalid - self.redrawn();
+                failed + skipped + missing > runs - least.of(runs) && some
             }
             Until::Known(_) => {
-                let missing = invalid > self.redraws && self.finding().is_none();
+                let missing = self.is_short_of_runs() && self.finding().is_none();
                 (self.finding() == Some(Finding::Missed) || missing) && some
             }
         }
+    }
+
+    /// Whether more runs say nothing about the agent than are made again.
+    fn is_short_of_runs(&self) -> bool {
+        self.ended.invalid > self.redraws || self.ended.test_faults > 0
     }
 
     /// What is known of the declared reliability.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,21 +16,21 @@ use crate::statistics::{Finding, Interval, Spread, all_of, wilson};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PassRate(f64);
 
-/// What the runs of a case have in common. Runs that were never begun are counted nowhere but in `not_run`, and those
-/// that were made again nowhere but in `redrawn` and `invalid`.
+/// What the runs of a case have in common. Only runs that say something about the agent are counted as its runs; the others
+/// are counted in `invalid` alone, and those that were never begun in `not_run` alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stability {
-    /// How many runs were made and count.
+    /// How many runs say something about the agent: those that passed, failed or were skipped.
     pub runs: usize,
     /// How many of them passed.
     pub passed: usize,
-    /// How many failed, for whatever reason.
+    /// How many of them failed.
     pub failed: usize,
     /// How many were skipped, for nobody answered the agent.
     pub skipped: usize,
-    /// How many of all that were made say nothing about the agent: a helper or the machine is to blame.
+    /// How many that were made say nothing about the agent: a helper, a hook, the test or the machine is to blame.
     pub invalid: usize,
-    /// How many of these were made again; the others have failed.
+    /// How many of these were made again; the others are missing.
     #[serde(default)]
     pub redrawn: usize,
     /// How many were asked for and never begun.
@@ -118,9 +117,10 @@ impl PassRate {
 impl Stability {
     /// What the runs that were made have in common.
     pub(super) fn of(attempts: &[Arc<Attempt>], series: &Series) -> Stability {
-        let count = |status| attempts.iter().filter(|attempt| attempt.verdict.status == status).count();
-        let (passed, redrawn) = (count(Status::Passed), series.made_again());
-        let failed = count(Status::Failed) - redrawn;
+        let count = |standing| attempts.iter().filter(|attempt| attempt.standing() == standing).count();
+        let (passed, failed, skipped) =
+            (count(Standing::Passed), count(Standing::Failed), count(Standing::Skipped));
+        let runs = passed + failed + skipped;
         let took = attempts.iter().filter(|attempt| !attempt.is_invalid());
         let took = Spread::of(took.map(|attempt| attempt.duration.as_secs_f64()));
         let answers: Vec<Answers> = attempts.iter().filter_map(|attempt| Answers::of(attempt)).collect();
@@ -139,12 +139,12 @@ impl Stability {
             }),
         };
         Stability {
-            runs: attempts.len() - redrawn,
+            runs,
             passed,
             failed,
-            skipped: count(Status::Skipped),
-            invalid: attempts.iter().filter(|attempt| attempt.is_invalid()).count(),
-            redrawn,
+            skipped,
+            invalid: attempts.len() - runs,
+            redrawn: series.made_again(),
             not_run: series.not_begun(attempts.len()),
             consistency: agreement(&answers),
             promise,
@@ -156,12 +156,7 @@ impl Stability {
         }
     }
 
-    /// How many runs say something about the agent.
-    pub fn valid(&self) -> usize {
-        self.runs - self.missing()
-    }
-
-    /// How many of the runs that count say nothing about the agent, for they were not made again.
+    /// How many runs were made that say nothing about the agent and were not made again.
     pub fn missing(&self) -> usize {
         self.invalid - self.redrawn
     }
@@ -170,32 +165,37 @@ impl Stability {
     /// sure that is.
     pub fn interval(&self) -> (Interval, f64) {
         let confidence = self.promise.map_or(CONFIDENCE, |promise| promise.reliability.confidence);
-        (wilson(self.passed, self.valid(), confidence), confidence)
+        (wilson(self.passed, self.runs, confidence), confidence)
     }
 
     /// How likely so many runs in a row all pass: pass^k. None of more than say something about the agent.
     pub fn all_of(&self, k: usize) -> Option<f64> {
-        all_of(k, self.passed, self.valid())
+        all_of(k, self.passed, self.runs)
     }
 
-    /// The part of the runs that passed, from 0 to 1.
-    pub fn pass_rate(&self) -> f64 {
-        self.passed as f64 / self.runs.max(1) as f64
+    /// The part of the runs that passed, from 0 to 1; none where no run says anything about the agent.
+    pub fn pass_rate(&self) -> Option<f64> {
+        (self.runs > 0).then(|| self.passed as f64 / self.runs as f64)
     }
 
-    /// Whether every run passed; not known where none failed and not all were made.
+    /// Whether every run passed; not known where none failed and some are missing.
     pub fn is_stable(&self) -> Option<bool> {
-        match (self.passed == self.runs, self.not_run) {
+        match (self.passed == self.runs, self.is_whole()) {
             (false, _) => Some(false),
-            (true, 0) => Some(true),
-            (true, _) => None,
+            (true, true) => Some(true),
+            (true, false) => None,
         }
     }
 
-    /// How steady it is, in a word; none where not all runs were made.
+    /// Whether each run that was asked for says something about the agent.
+    fn is_whole(&self) -> bool {
+        self.not_run == 0 && self.missing() == 0 && self.runs > 0
+    }
+
+    /// How steady it is, in a word; none where some runs are missing.
     pub fn class(&self) -> Option<Class> {
         let percent = (self.passed * 100).checked_div(self.runs)?;
-        (self.not_run == 0).then_some(match percent {
+        self.is_whole().then_some(match percent {
             100.. => Class::Stable,
             80.. => Class::MostlyStable,
             50.. => Class::Unstable,
@@ -229,9 +229,14 @@ impl Class {
 }
 
 impl Attempt {
-    /// Whether it failed by the fault of somebody who is not tested, and so says nothing about the agent.
+    /// What it came to, for its case.
+    pub fn standing(&self) -> Standing {
+        Standing::of(&self.verdict)
+    }
+
+    /// Whether it failed by the fault of something that is not tested, and so says nothing about the agent.
     pub fn is_invalid(&self) -> bool {
-        Standing::of(&self.verdict) == Standing::Invalid
+        !self.standing().is_valid()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use hotseat_trace::Failure;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::dispatcher::{Control, Started};
 use super::outside::Outside;
@@ -42,9 +43,8 @@ pub async fn start(
     Ok(agents)
 }
 
-/// Stops agents that were started.
+/// Stops agents that were started, all at once.
 pub async fn stop(agents: Started) {
-    for (_, agent) in agents {
-        agent.stop().await;
-    }
+    let mut stopping: JoinSet<()> = agents.into_iter().map(|(_, agent)| agent.stop()).collect();
+    while stopping.join_next().await.is_some() {}
 }

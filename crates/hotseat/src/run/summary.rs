@@ -60,13 +60,13 @@ pub struct Repeats {
     /// How many runs each case has where nothing else is declared; none where that is one.
     #[serde(default)]
     pub runs_per_case: Option<usize>,
-    /// How many were made.
+    /// How many say something about the agent.
     pub total: usize,
     /// How many of them passed.
     pub passed: usize,
-    /// How many were made that say nothing about the agent.
+    /// How many were made that say nothing about the agent, and are counted nowhere else.
     pub invalid: usize,
-    /// How many of these were made again; they are in `invalid` alone.
+    /// How many of these were made again.
     #[serde(default)]
     pub redrawn: usize,
     /// What became of declared reliabilities.
@@ -108,7 +108,7 @@ impl Grades {
 }
 
 impl Repeats {
-    /// The part of the runs that passed, from 0 to 1; none where none was made.
+    /// The part of the runs that passed, from 0 to 1; none where no run says anything about the agent.
     pub fn pass_rate(&self) -> Option<f64> {
         (self.total > 0).then(|| self.passed as f64 / self.total as f64)
     }

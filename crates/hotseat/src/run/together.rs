@@ -48,7 +48,8 @@ impl Together {
         let came_to = match () {
             () if passed >= needed && not_run == 0 => CameTo::Enough,
             () if passed + not_run >= needed => {
-                words.push_str(&format!(", and only {} were begun", stability.runs));
+                let begun = stability.runs + missing;
+                words.push_str(&format!(", and only {begun} were begun"));
                 CameTo::CutShort
             }
             () => CameTo::TooFew,
@@ -59,7 +60,7 @@ impl Together {
     fn of_a_promise(promise: Promise, stability: &Stability) -> Together {
         let Promise { reliability, grade, .. } = promise;
         let (rate, sure) = (percent(reliability.rate), percent(reliability.confidence));
-        let so_far = passed_of(stability, stability.runs);
+        let so_far = passed_of(stability, stability.runs + stability.missing());
         let (came_to, words) = match grade {
             Grade::Pass => (CameTo::Enough, so_far),
             Grade::Inconclusive if stability.not_run > 0 => (CameTo::CutShort, so_far),

@@ -88,6 +88,17 @@ impl Waiting {
     }
 }
 
+/// What an agent waits for, in its words: as its protocol has it, or by `input_hint` beside `awaiting_input`.
+pub fn input_hint(turn: &Turn) -> Option<String> {
+    let told = turn.awaiting.as_ref().and_then(|awaiting| awaiting.hint.clone());
+    told.or_else(|| {
+        let said = read_json(turn.answer().unwrap_or_default()).ok();
+        let declared = [said.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
+        let value = declared.into_iter().flatten().find(|value| declaration(value).is_some())?;
+        Some(value.get("input_hint")?.as_str()?.to_string())
+    })
+}
+
 /// What a value says of waiting, if it says anything.
 fn declaration(value: &Value) -> Option<bool> {
     let said = value.get("awaiting_input").and_then(Value::as_bool);

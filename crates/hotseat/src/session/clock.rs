@@ -57,6 +57,11 @@ impl Clock {
         self.stands = Some((offset, wall));
     }
 
+    /// Time passes again.
+    pub fn go_on(&mut self) {
+        self.stands = None;
+    }
+
     /// How much time has passed that nobody has waited for.
     pub fn skipped(&self) -> Duration {
         self.skipped

@@ -97,18 +97,22 @@ impl Deciding<'_> {
         };
         let roles::Asked { outcome, exchanges, by } =
             judge.judge(JudgeQuestion { matter: &judged.matter, seen }).await;
+        let suggestions = roles::suggestions(&exchanges);
         for exchange in exchanges {
             recorder.emit(exchange.of_turn(turn_id.clone()));
         }
         match outcome {
             Err(words) => {
-                let opinion = Opinion { reasoning: None, score: None, by };
+                let opinion = Opinion { reasoning: None, score: None, suggestions, by };
                 Decision { opinion: Some(opinion), ..Decision::none(check, words, Vec::new()) }
             }
             Ok(Judgement { passed, score, reasoning, words }) => {
                 let passed = passed != check.negated;
                 let verdict = CheckVerdict { passed, expected: check.describe(), actual: words };
-                Decision { opinion: Some(Opinion { reasoning, score, by }), ..Decision::of(verdict) }
+                Decision {
+                    opinion: Some(Opinion { reasoning, score, suggestions, by }),
+                    ..Decision::of(verdict)
+                }
             }
         }
     }
@@ -240,13 +244,13 @@ fn shown_place(check: &Check) -> String {
 
 /// The failure of an attempt in which checks do not hold, or could not be decided; none when all hold.
 pub(super) fn failure_of(checks: &[Checked]) -> Option<Failure> {
-    let failed: Vec<&Checked> = checks.iter().filter(|checked| checked.fails()).collect();
-    let first = failed.first()?;
+    let all: Vec<&Checked> = checks.iter().filter(|checked| checked.fails()).collect();
     // Who could not be asked has said nothing about the agent; a check that does not hold has.
-    if let Some(words) = &first.error
-        && failed.iter().all(|checked| checked.error.is_some())
-    {
-        let detail = failed
+    let (undecided, failed): (Vec<&Checked>, Vec<&Checked>) =
+        all.iter().partition(|checked| checked.error.is_some());
+    let first = failed.first().or(undecided.first())?;
+    if let Some(words) = &first.error {
+        let detail = undecided
             .iter()
             .map(|checked| format!("{}: {}", shown_place(&checked.check), checked.verdict.expected));
         let detail = detail.collect::<Vec<_>>().join("\n");
@@ -255,14 +259,17 @@ pub(super) fn failure_of(checks: &[Checked]) -> Option<Failure> {
         let detail = failure.detail.iter().cloned().chain([detail]).collect::<Vec<_>>().join("\n");
         return Some(failure.with_detail(detail));
     }
-    let message = match (failed.len(), &first.check.message) {
+    let mut message = match (failed.len(), &first.check.message) {
         (1, Some(own)) => own.clone(),
         (1, None) => format!("does not hold: {}", first.verdict.expected),
         (n, own) => {
             format!("{n} checks do not hold; the first: {}", own.as_ref().unwrap_or(&first.verdict.expected))
         }
     };
-    let detail = failed.iter().map(|checked| {
+    if !undecided.is_empty() {
+        message.push_str(&format!("; {} could not be decided", undecided.len()));
+    }
+    let detail = all.iter().map(|checked| {
         format!(
             "{}: expected {}; found {}",
             shown_place(&checked.check),
@@ -286,7 +293,10 @@ impl Held {
             checked.said.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
             checked.error = checked.error.take().map(|words| redactor.text(&words).into_owned());
             check.criterion = check.criterion.take().map(|words| redactor.text(&words).into());
-            if let Some(Opinion { reasoning, .. }) = &mut checked.opinion {
+            if let Some(Opinion { reasoning, suggestions, .. }) = &mut checked.opinion {
+                for suggestion in suggestions {
+                    *suggestion = redactor.text(suggestion).into_owned();
+                }
                 *reasoning = reasoning.take().map(|words| redactor.text(&words).into_owned());
             }
         }

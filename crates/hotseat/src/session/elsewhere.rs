@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Checked, Ended, Message, Opinion, Recorder, Role, Session, words};
 use crate::checks::Check;
-use crate::roles::{Asked, By, JudgeQuestion, Judgement, Seen};
+use crate::roles::{Asked, By, JudgeQuestion, Judgement, Seen, suggestions};
 
 /// Something that was said elsewhere.
 #[derive(Debug, Clone)]
@@ -30,11 +30,12 @@ impl Session<'_> {
         said: SaidElsewhere,
     ) -> Result<Result<Judgement, String>, Ended> {
         self.goes_on()?;
+        self.has_room_for(1)?;
         let begun = Instant::now();
         if let Some(judged) = check.judged() {
             self.find_judge_as(&judged.judging, &check.place);
         }
-        let (outcome, by) = self.ask_about(&check, said).await;
+        let (outcome, by, suggestions) = self.ask_about(&check, said).await;
         self.paused += begun.elapsed();
         let checked = match &outcome {
             Err(words) => Checked::undecided(check, words),
@@ -53,7 +54,7 @@ impl Session<'_> {
                     verdict,
                     error: None,
                     said: Vec::new(),
-                    opinion: by.map(|by| Opinion { reasoning, score, by }),
+                    opinion: by.map(|by| Opinion { reasoning, score, suggestions, by }),
                 }
             }
         };
@@ -67,13 +68,13 @@ impl Session<'_> {
         &mut self,
         check: &Check,
         mut said: SaidElsewhere,
-    ) -> (Result<Judgement, String>, Option<By>) {
+    ) -> (Result<Judgement, String>, Option<By>, Vec<String>) {
         let Some(judged) = check.judged() else {
-            return (Err("nobody is asked about this".to_string()), None);
+            return (Err("nobody is asked about this".to_string()), None, Vec::new());
         };
         let judge = match self.deciding.partners.judge(&judged.judging) {
             Ok(judge) => judge,
-            Err(words) => return (Err(words), None),
+            Err(words) => return (Err(words), None, Vec::new()),
         };
         // What the user said last is answered by what is judged.
         let asked = said.before.pop_if(|last| last.role == Role::User);
@@ -111,9 +112,10 @@ impl Session<'_> {
         };
         let Asked { outcome, exchanges, by } =
             judge.judge(JudgeQuestion { matter: &judged.matter, seen }).await;
+        let suggestions = suggestions(&exchanges);
         for exchange in exchanges {
             self.keep(exchange);
         }
-        (outcome, Some(by))
+        (outcome, Some(by), suggestions)
     }
 }

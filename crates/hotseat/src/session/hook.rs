@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::cases::{Environment, Hook};
-use crate::process::{Group, group_command};
+use crate::process::GroupCommand;
 
 /// How much of a hook's output is kept; what is more is read and thrown away, and the hook fails.
 const MOST_OUTPUT: usize = 8 * 1024 * 1024;
@@ -53,17 +53,17 @@ pub async fn run_command(
 ) -> Result<(Option<Value>, String), Failure> {
     let shown = format!("{what} `{}`", hook.command.join(" "));
     let failed = |message: String| Failure::new(FailureKind::HookError, message);
-    let mut command = group_command(&hook.command, environment);
+    let mut group_command = GroupCommand::new(&hook.command, environment);
+    let command = &mut group_command.command;
     let folder = hook.cwd.as_deref().map_or_else(|| folder.to_path_buf(), |cwd| folder.join(cwd));
     command.envs(&hook.env).current_dir(&folder);
     command.stdin(if told.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| match folder.is_dir() {
+    let (mut child, group) = group_command.spawn().map_err(|error| match folder.is_dir() {
         true => failed(format!("{shown} cannot be started: {error}")),
         // The system blames the program for it.
         false => failed(format!("{shown} cannot be started: there is no folder {}", folder.display())),
     })?;
-    let group = Group::of(&child);
     let stdin = child.stdin.take();
     let mut stdout = child.stdout.take().expect("stdout is piped");
     let mut stderr = child.stderr.take().expect("stderr is piped");

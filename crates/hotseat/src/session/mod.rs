@@ -17,6 +17,7 @@ mod kept;
 mod nesting;
 mod next;
 mod open;
+mod overheard;
 mod person;
 mod recorder;
 mod redact;
@@ -36,7 +37,7 @@ use hotseat_trace::{CheckVerdict, Conversation, Record, Turn, Verdict};
 use serde::{Deserialize, Serialize};
 
 pub use asking_script::response;
-pub use awaiting::{Signs, Waiting};
+pub use awaiting::{Signs, Waiting, input_hint};
 pub use body::Body;
 pub use checkpoints::{Reached, missing};
 pub use clock::{Clock, wall_millis};
@@ -48,6 +49,7 @@ pub use identity::Identity;
 pub use kept::{CameTo, HOLD_ANEW, Kept, not_kept};
 pub use next::{Asked, Next, OnMissingInput, Sources};
 pub use open::{Ended, Session, Subject};
+pub use overheard::{OverheardTurn, OverheardTurns};
 pub use person::{AskedPerson, Person, Typed};
 pub use recorder::Recorder;
 pub use redact::Redactor;
@@ -118,6 +120,9 @@ pub struct Opinion {
     /// How far it is so, where it says that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
+    /// What it proposes, where it says that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
     /// Who it was, and what it cost.
     pub by: roles::By,
 }
@@ -183,6 +188,8 @@ pub struct Partners {
     pub person: Option<Arc<dyn Person>>,
     /// What a program may do that drives the conversation.
     pub powers: Option<Powers>,
+    /// The turns that such a program holds by itself.
+    pub overheard: OverheardTurns,
     /// Finds whom such a program asks: nobody knows before who that is.
     pub finds: Option<Arc<dyn Finds>>,
     /// What of the program itself judges.

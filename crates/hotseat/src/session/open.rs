@@ -34,6 +34,9 @@ pub(super) enum Ending {
     Failed(Failure),
 }
 
+/// How many checks the program of a case may have decided.
+pub const MAX_CHECKS: usize = 10_000;
+
 /// A case has ended: whatever was asked for was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
@@ -271,6 +274,7 @@ impl<'a> Session<'a> {
         subject: Subject,
     ) -> Result<&[Checked], Ended> {
         self.goes_on()?;
+        self.has_room_for(checks.len())?;
         let first = self.checks.len();
         let mut mistakes = self.fill_in(checks.iter_mut());
         mistakes.extend(self.unknown_topics(checks.iter()));
@@ -304,6 +308,19 @@ impl<'a> Session<'a> {
         }
         self.unless_failed(first)?;
         Ok(&self.checks[first..])
+    }
+
+    /// Whether a program may assert so much more.
+    ///
+    /// # Errors
+    /// When it may not, which ends the case.
+    pub(super) fn has_room_for(&mut self, more: usize) -> Result<(), Ended> {
+        if self.checks.len() + more <= MAX_CHECKS {
+            return Ok(());
+        }
+        let message = format!("the test asserts more than {MAX_CHECKS} times");
+        let help = "is there a loop that does not end? What belongs together can be compared at once";
+        Err(self.fail(Failure::new(FailureKind::TestError, message).with_detail(help)))
     }
 
     /// Records a check of what was said where nothing was said yet. A hard one ends the case, for the test is wrong.

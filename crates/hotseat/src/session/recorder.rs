@@ -138,6 +138,24 @@ impl Recorder {
         self.keep(event, execution);
     }
 
+    /// Adds what was recorded elsewhere meanwhile, up to now, and when it happened there; as something with a trace of its
+    /// own, where it is one.
+    pub fn emit_beside(&mut self, other: Recorder, within: Option<&Execution>) {
+        let (now, ended) = (self.clock.now(), other.now());
+        for Record { event, execution } in other.finish().1 {
+            let ago = ended.0.saturating_sub(event.offset.0);
+            let wall = now.1 - Millis::try_from(ago / 1000).unwrap_or(0);
+            self.clock.stand_at(Offset(now.0.0.saturating_sub(ago)), wall);
+            match (execution.as_ref().or(within), event.payload) {
+                // Prices are known here and not there.
+                (None, Payload::TurnSpent(_)) => {}
+                (None, payload) => self.emit(payload),
+                (Some(execution), payload) => self.emit_within(execution.clone(), payload),
+            }
+        }
+        self.clock.go_on();
+    }
+
     fn add(&mut self, at: Offset, payload: Payload) {
         let Some(event) = self.event(at, payload) else { return };
         self.conversation.apply(&event);

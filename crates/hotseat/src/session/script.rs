@@ -101,11 +101,11 @@ pub struct TurnScript {
     tools: Vec<ClientTool>,
     /// For each tool and answer, how often it was used in this conversation.
     used_tools: Vec<Vec<usize>>,
+    /// Tools by which the agent asks the user for something: the next turn answers their calls.
+    asking: Vec<String>,
     interrupts: Vec<InterruptAnswer>,
     /// For each answer, how often it was used in this turn.
     used_interrupts: Vec<usize>,
-    /// Tools by which an agent asks the user for something.
-    asking: Vec<String>,
 }
 
 impl TurnScript {

@@ -8,6 +8,7 @@ use super::simulated::Simulated;
 use super::turn::Given;
 use super::{
     Asked, AskedPerson, Next, OnMissingInput, Session, Simulation, Sources, Typed, Waiting, checkpoints,
+    input_hint,
 };
 use crate::roles::Dialogue;
 
@@ -153,12 +154,12 @@ impl Session<'_> {
         else {
             return Err(self.nobody(place, NO_NEXT_TURN));
         };
-        let last = self.turns().last();
+        let hint = self.turns().last().and_then(input_hint);
         let asked = AskedPerson {
             case: &self.case.name,
             session: &self.deciding.session_id,
             dialogue: Dialogue::of(&self.case.opening.messages, self.recorder.conversation()),
-            hint: last.and_then(|turn| turn.awaiting.as_ref()?.hint.as_deref()),
+            hint: hint.as_deref(),
             turn: place + 1,
             patience: interactive.patience,
         };

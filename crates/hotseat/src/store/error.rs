@@ -25,6 +25,15 @@ impl StoreError {
         StoreError::Unusable(format!("{}: what is kept there cannot be read: {words}", path.display()))
     }
 
+    /// What is kept of a run is not what was once written.
+    pub(super) fn damaged(path: &Path, run: &str, words: &str) -> Self {
+        let help = "restore the file from a copy, or move it away: the next run makes a new one";
+        StoreError::Unusable(format!(
+            "{}: the store is damaged at run {run}: {words}; {help}",
+            path.display()
+        ))
+    }
+
     /// A file or folder cannot be made or used.
     pub(super) fn io(path: &Path, error: &std::io::Error) -> Self {
         StoreError::Unusable(format!("{}: {error}", path.display()))

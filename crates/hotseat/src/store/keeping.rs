@@ -9,7 +9,6 @@ use hotseat_document::Source;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
-use super::StoreError;
 use super::git::{Commit, Looking};
 use super::head::{About, RunHead};
 use super::kept::{self, Numbers};
@@ -17,8 +16,9 @@ use super::life::Life;
 use super::pack::pack;
 use super::prune::{Limits, prune};
 use super::tables::{self, For};
+use super::{StoreError, seal};
 use crate::cases::Suite;
-use crate::run::{Attempt, Outcome, Repetition, RunEvent, Told};
+use crate::run::{Attempt, Outcome, Repetition, RunEvent, Summary, Told};
 use crate::session::{Redactor, wall_millis};
 
 /// Keeps a run.
@@ -147,11 +147,29 @@ impl Keeping {
         let kept = self.write(events, commit).and_then(|()| {
             if is_over {
                 self.life = None;
-                prune(&self.path, &mut self.connection, self.limits, self.run.number, wall_millis())?;
+                // The run is kept whether room could be made for the next one or not, which tries again.
+                let _ = prune(&self.path, &mut self.connection, self.limits, self.run.number, wall_millis());
             }
             Ok(())
         });
         kept.map_err(|error| StoreError::of(&self.path, &error))
+    }
+
+    /// Keeps of a run that has ended no more than what it came to, and why the rest is not kept.
+    ///
+    /// # Errors
+    /// When not even that can be kept: the reason may still be there.
+    pub fn end_incomplete(&mut self, summary: &Summary, why: &str) -> Result<(), StoreError> {
+        let Some(run) = self.run.number else { return Ok(()) };
+        let broken = format!("what happened last in this run is not kept: {why}");
+        let summary = Summary { broken: Some(broken.into()), ..summary.clone() };
+        let ended = (|| {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            self.run.end(&summary, run, &transaction)?;
+            transaction.commit()
+        })();
+        self.life = None;
+        ended.map_err(|error| StoreError::of(&self.path, &error))
     }
 
     /// Leaves a file that is whole by itself: whoever reads it needs nothing beside it, and makes nothing there.
@@ -168,6 +186,7 @@ impl Keeping {
         if let (Some(commit), Some(run)) = (commit, self.run.number) {
             let set = "UPDATE run SET git_commit = ?2, git_dirty = ?3 WHERE number = ?1";
             transaction.execute(set, params![run, commit.id, commit.dirty])?;
+            seal::seal_run(&transaction, run)?;
         }
         transaction.commit()
     }
@@ -188,7 +207,10 @@ impl Writing {
         transaction.execute(&format!("DELETE FROM attempt WHERE {left}"), [run])?;
         transaction.execute(&format!("DELETE FROM cases WHERE {left}"), [run])?;
         transaction.execute("DELETE FROM stop WHERE run = ?1", [run])?;
-        transaction.execute("UPDATE run SET ended = NULL, summary = NULL WHERE number = ?1", [run])?;
+        seal::seal_all(&transaction, run)?;
+        transaction
+            .execute("UPDATE run SET ended = NULL, summary = NULL, rows = NULL WHERE number = ?1", [run])?;
+        seal::seal_run(&transaction, run)?;
         let mut known = Known::default();
         {
             let mut select = transaction.prepare("SELECT number, path, shown FROM suite WHERE run = ?1")?;
@@ -231,7 +253,9 @@ impl Writing {
             let insert =
                 "INSERT INTO run (id, began, about, git_commit, git_dirty) VALUES (?1, ?2, ?3, ?4, ?5)";
             transaction.execute(insert, params![self.id, at, packed(&self.about)?, commit, dirty])?;
-            self.number = Some(transaction.last_insert_rowid());
+            let run = transaction.last_insert_rowid();
+            seal::seal_run(transaction, run)?;
+            self.number = Some(run);
         }
         // Of a run that ends before it has begun there is nothing to tell.
         let Some(run) = self.number else { return Ok(()) };
@@ -252,16 +276,20 @@ impl Writing {
             RunEvent::CaseEnded(outcome) if self.before.contains(&outcome.selected.index) => Ok(()),
             RunEvent::CaseEnded(outcome) => self.outcome(outcome, run, transaction),
             RunEvent::Stopping(wish) => {
-                let insert = "INSERT INTO stop (run, told, wish) VALUES (?1, ?2, ?3)";
-                transaction.execute(insert, params![run, self.told, text(wish)?])?;
+                let insert = seal::insert("stop", "run, told, wish");
+                transaction.execute(&insert, params![run, self.told, text(wish)?])?;
                 Ok(())
             }
-            RunEvent::Ended(summary) => {
-                let set = "UPDATE run SET ended = ?2, summary = ?3 WHERE number = ?1";
-                transaction.execute(set, params![run, summary.ended_at, text(summary)?])?;
-                Ok(())
-            }
+            RunEvent::Ended(summary) => self.end(summary, run, transaction),
         }
+    }
+
+    /// Keeps what a run came to.
+    fn end(&self, summary: &Summary, run: i64, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let set = "UPDATE run SET ended = ?2, summary = ?3 WHERE number = ?1";
+        transaction.execute(set, params![run, summary.ended_at, text(summary)?])?;
+        seal::count_rows(transaction, run)?;
+        seal::seal_run(transaction, run)
     }
 
     /// A case of which something is kept for the first time: one that begins, with how often it is attempted and the
@@ -278,7 +306,8 @@ impl Writing {
         let facts = pack(&kept::case(told, repetition, &self.redactor).map_err(unwritable)?);
         transaction
             .prepare_cached(
-                "INSERT INTO cases (run, place, id, suite, began, facts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO cases (run, place, id, suite, began, facts, seal) VALUES
+                 (?1, ?2, ?3, ?4, ?5, ?6, seal(?1, ?2, ?3, ?4, ?5, ?6, NULL, NULL, NULL, NULL, NULL))",
             )?
             .execute(params![run, signed(told.index), told.case.id, signed(suite), began, facts])?;
         Ok(())
@@ -296,9 +325,7 @@ impl Writing {
         let facts = pack(&kept::attempt(attempt, &mut numbers)?);
         let events = packed(&attempt.events)?;
         transaction
-            .prepare_cached(
-                "INSERT OR REPLACE INTO attempt (run, place, number, told, facts, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
+            .prepare_cached(&seal::insert("attempt", "run, place, number, told, facts, events"))?
             .execute(params![
                 run,
                 signed(attempt.selected.index),
@@ -331,7 +358,8 @@ impl Writing {
         let came_to = pack(&kept::outcome(outcome).map_err(unwritable)?);
         transaction
             .prepare_cached(
-                "UPDATE cases SET ended = ?3, status = ?4, kind = ?5, left_over = ?6, outcome = ?7
+                "UPDATE cases SET ended = ?3, status = ?4, kind = ?5, left_over = ?6, outcome = ?7,
+                     seal = seal(run, place, id, suite, began, facts, ?3, ?4, ?5, ?6, ?7)
                  WHERE run = ?1 AND place = ?2",
             )?
             .execute(params![run, signed(index), self.told, status, kind, outcome.is_left_over(), came_to])?;
@@ -347,9 +375,11 @@ impl Writing {
         let new = self.known.suites.len() + 1;
         let number = *self.known.suites.entry(hash(&(&suite.path, &suite.shown))).or_insert(new);
         if number == new {
-            let insert = "INSERT OR REPLACE INTO suite (run, number, path, shown) VALUES (?1, ?2, ?3, ?4)";
-            transaction
-                .execute(insert, params![run, signed(number), suite.path.to_string_lossy(), &*suite.shown])?;
+            let insert = seal::insert("suite", "run, number, path, shown");
+            transaction.execute(
+                &insert,
+                params![run, signed(number), suite.path.to_string_lossy(), &*suite.shown],
+            )?;
         }
         Ok(number)
     }
@@ -362,11 +392,10 @@ impl Numbers for InTransaction<'_> {
         let new = *first_source + sources.len() + 1;
         let number = *sources.entry(hash(&(name, text, first_line, first_column))).or_insert(new);
         if number == new {
-            let insert = "INSERT OR REPLACE INTO source (run, number, name, text, first_line, first_column)
-                          VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let insert = seal::insert("source", "run, number, name, text, first_line, first_column");
             let packed = pack(self.redactor.masked(text).as_bytes());
             self.transaction.execute(
-                insert,
+                &insert,
                 params![self.run, signed(number), &**name, packed, first_line, first_column],
             )?;
         }

@@ -21,6 +21,7 @@ mod place;
 mod prune;
 mod reading;
 mod recheck;
+mod seal;
 mod tables;
 
 pub use changes::{Change, Reached, Stamp};

@@ -17,7 +17,7 @@ use super::life::goes_on;
 use super::pack::unpack;
 use super::prune::{self, Limits, Pruned};
 use super::tables::{self, For};
-use super::{Commit, StoreError};
+use super::{Commit, StoreError, seal};
 use crate::cases::Suite;
 use crate::recording::suite_name;
 use crate::run::{Attempt, Outcome, Repetition, RunEvent, Summary, Told};
@@ -122,6 +122,7 @@ impl Store {
         project: &Path,
         report: &mut dyn FnMut(RunEvent),
     ) -> Result<(), StoreError> {
+        self.verify(head)?;
         let parts = self.parts_in(head, project)?;
         let About { total, parallel, .. } = head.about;
         report(RunEvent::Started { total, parallel, at: head.began });
@@ -176,6 +177,7 @@ impl Store {
     /// # Errors
     /// When they cannot be read.
     pub fn outcomes(&self, head: &RunHead) -> Result<Outcomes<'_>, StoreError> {
+        self.verify(head)?;
         Ok(Outcomes { store: self, parts: self.parts(head)?, last: -1, has_failed: false })
     }
 
@@ -184,6 +186,7 @@ impl Store {
     /// # Errors
     /// When there is none, or there are several.
     pub fn outcome(&self, head: &RunHead, id: &str) -> Result<Outcome, StoreError> {
+        self.verify(head)?;
         let parts = self.parts(head)?;
         let select =
             "SELECT place FROM cases WHERE run = ?1 AND id = ?2 AND ended IS NOT NULL ORDER BY place";
@@ -212,6 +215,17 @@ impl Store {
                 let words = format!("run {} has several cases `{id}`: {places}", head.short());
                 Err(StoreError::NoSuchRun(words))
             }
+        }
+    }
+
+    /// Makes sure that all that is kept of a run is what was written.
+    ///
+    /// # Errors
+    /// When it is not, or cannot be read.
+    pub(super) fn verify(&self, head: &RunHead) -> Result<(), StoreError> {
+        match seal::damage(&self.connection, head.number).map_err(|error| self.fail(&error))? {
+            None => Ok(()),
+            Some(words) => Err(StoreError::damaged(&self.path, head.short(), &words)),
         }
     }
 
@@ -333,7 +347,8 @@ impl Store {
             match status.as_str() {
                 "passed" => counts.passed = count,
                 "failed" => counts.failed = count,
-                _ => counts.skipped = count,
+                "skipped" => counts.skipped = count,
+                other => return Err(self.broken(format!("a case has the status `{other}`"))),
             }
             counts.left += usize::try_from(left).unwrap_or(0);
         }

@@ -37,6 +37,7 @@ impl KeptRun {
     /// # Errors
     /// When they cannot be read.
     pub fn of(store: Store, head: &RunHead, name: impl Fn(&Path) -> String) -> Result<KeptRun, StoreError> {
+        store.verify(head)?;
         let parts = store.parts(head)?;
         let mut cases = HashMap::new();
         for (place, attempts, ended) in store.places(&parts)? {

@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::StoreError;
 use super::place::make_folder;
+use super::{StoreError, seal};
 
 /// What makes the tables of each version from those of the one before. What stands here is never changed: files that
 /// were made with it are about.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     -- What is told at the beginning of a run is `about`, at its end `summary`.
     CREATE TABLE run (
         number INTEGER PRIMARY KEY,
@@ -69,7 +70,18 @@ const STEPS: [&str; 1] = ["
         told INTEGER NOT NULL,
         wish TEXT NOT NULL
     );
-"];
+",
+    "
+    -- A sum of all other columns of the row, and how many rows the run has in the other tables once it has ended.
+    ALTER TABLE run ADD COLUMN rows INTEGER;
+    ALTER TABLE run ADD COLUMN seal INTEGER;
+    ALTER TABLE source ADD COLUMN seal INTEGER;
+    ALTER TABLE suite ADD COLUMN seal INTEGER;
+    ALTER TABLE cases ADD COLUMN seal INTEGER;
+    ALTER TABLE attempt ADD COLUMN seal INTEGER;
+    ALTER TABLE stop ADD COLUMN seal INTEGER;
+",
+];
 
 /// `Hot1` as a number: by this a file is known to be a store.
 const APPLICATION: i64 = 0x486f_7431;
@@ -100,6 +112,7 @@ pub(super) fn open(path: &Path, purpose: For) -> Result<Connection, StoreError> 
     let mut connection = connect(path, purpose).map_err(fail)?;
     connection.busy_timeout(PATIENCE).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(32);
+    seal::register(&connection).map_err(fail)?;
     // In this order: another process may make the tables meanwhile, and with them the marks.
     let is_empty = is_empty(&connection).map_err(fail)?;
     let (application, version) = marks(&connection).map_err(fail)?;
@@ -119,9 +132,7 @@ pub(super) fn open(path: &Path, purpose: For) -> Result<Connection, StoreError> 
         write_ahead(&connection).map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
     }
-    if is_new || version < known() {
-        migrate(&mut connection).map_err(fail)?;
-    } else if version > known() {
+    if version > known() {
         let words = format!(
             "{} was made by a later version of Hotseat (tables {version}, and this one knows {}): update it, \
              or keep runs elsewhere",
@@ -129,6 +140,13 @@ pub(super) fn open(path: &Path, purpose: For) -> Result<Connection, StoreError> 
             known()
         );
         return Err(StoreError::Unusable(words));
+    }
+    // What only reads changes nothing, and reads tables of every version.
+    if version < 1 && !is_new {
+        return Err(StoreError::broken(path, format!("its tables have version {version}")));
+    }
+    if purpose != For::Reading && version < known() {
+        migrate(&mut connection).map_err(fail)?;
     }
     Ok(connection)
 }

@@ -146,6 +146,8 @@ impl Declared {
     }
 
     fn case(self, file: &File, decoding: Decoding<'_>) -> Decoded {
+        // A program says itself when a user is simulated.
+        let decoding = Decoding { default_simulator: false, ..decoding };
         let Declared { kind, number, name, place, source: body, only, scenario, written } = self;
         let place = place.unwrap_or_else(|| {
             Place::new(&Source::new(file.module.path().to_string(), String::new(), 1), 0..0)

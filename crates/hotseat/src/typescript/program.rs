@@ -86,7 +86,9 @@ impl Program {
                 }
                 Some(job) = doings.next() => {
                     taken += since.elapsed();
+                    session.begin_overhearing();
                     job.carry_out().await;
+                    session.record_overheard();
                 }
                 ended = running.ended() => {
                     let (result, said): (Result<Value, ScriptError>, _) = ended.map_err(|error| broken(&error))?;
@@ -119,16 +121,18 @@ fn stopped_for_a_reason(ended: &Value, session: &Session<'_>) -> Result<(), Fail
     Err(Failure::new(FailureKind::TestError, words).with_detail(help))
 }
 
-/// The function by which a test asks for something.
+/// The functions by which a test asks for something: `ask` where others take their time for it, and `tell` where the test
+/// has done the work itself.
 fn asking(commands: mpsc::Sender<Asked>) -> Host {
-    let gone = || "nobody waits for this test any more".to_string();
-    Host::new().pausing_function("ask", move |arguments| {
+    let ask = move |arguments: Vec<Value>| {
         let commands = commands.clone();
         async move {
+            let gone = || "nobody waits for this test any more".to_string();
             let (reply, told) = oneshot::channel();
             let command = arguments.into_iter().next().unwrap_or_default();
             commands.send((command, reply)).await.map_err(|_| gone())?;
             told.await.map_err(|_| gone())
         }
-    })
+    };
+    Host::new().pausing_function("ask", ask.clone()).waiting_function("tell", ask)
 }

@@ -131,6 +131,7 @@ fn read(case: &Value) -> Case {
         root: std::path::Path::new(""),
         environment: &environment,
         redactor: &redactor,
+        default_simulator: false,
     };
     Case::read(&source, yaml::parse, decoding).expect("a sound case")
 }

@@ -16,7 +16,7 @@ use super::Target;
 use crate::adapters::arrivals::{self, Arrivals, Pipe, ReadingThread};
 use crate::adapters::lines::LineBuffer;
 use crate::adapters::{Limits, TurnError};
-use crate::process::{Group, LastOutput, group_command};
+use crate::process::{Group, GroupCommand, LastOutput};
 
 /// The longest line, and the longest reply of plain text, in bytes.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -56,10 +56,11 @@ impl Program {
         // Its pipes belong to the thread that reads.
         let reading = reading.handle()?;
         let _entered = reading.enter();
-        let mut command = group_command(argv, environment);
+        let mut group_command = GroupCommand::new(argv, environment);
+        let command = &mut group_command.command;
         command.envs(&target.env).current_dir(&target.folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| {
+        let (mut child, group) = group_command.spawn().map_err(|error| {
             // The template and not what it was filled with: that may be a long message.
             let shown = target.command.join(" ");
             let why = match target.folder.is_dir() {
@@ -69,7 +70,6 @@ impl Program {
             };
             Failure::new(FailureKind::Unreachable, format!("the program `{shown}` cannot be started: {why}"))
         })?;
-        let group = Group::of(&child);
         let (input, mut lines) = unbounded_channel::<Vec<u8>>();
         let mut stdin = child.stdin.take().expect("stdin is piped");
         tokio::spawn(async move {
@@ -109,7 +109,7 @@ impl Program {
     /// The next line; none when the output has ended.
     pub(super) async fn line(&mut self, limits: Limits<'_>) -> Result<Option<String>, ReadError> {
         loop {
-            may_go_on(limits)?;
+            may_go_on(limits.over_within())?;
             if let Some(line) = self.unread.next_line() {
                 return text(line).map(Some);
             }
@@ -138,7 +138,7 @@ impl Program {
 
     /// Takes in what is printed next; false at the end.
     async fn read_more(&mut self, limits: Limits<'_>) -> Result<bool, ReadError> {
-        may_go_on(limits)?;
+        may_go_on(limits.over())?;
         match self.output.next(limits).await {
             Ok(Some(bytes)) => {
                 limits.receive(bytes.len());
@@ -230,8 +230,8 @@ impl Program {
 }
 
 /// Whether more may be taken in.
-fn may_go_on(limits: Limits<'_>) -> Result<(), ReadError> {
-    match limits.over() {
+fn may_go_on(over: Option<Failure>) -> Result<(), ReadError> {
+    match over {
         None => Ok(()),
         Some(failure) => Err(ReadError::Limit(failure)),
     }

@@ -75,6 +75,9 @@ pub struct Backend {
 /// Members of a body that hold the conversation and how it is sent; no option takes their place.
 pub const RESERVED: [&str; 4] = ["messages", "tools", "stream", "stream_options"];
 
+/// What answers a call that asks the user for something: the protocol wants a result before the next message.
+const ASKED_OF_USER: &str = "The user was asked and answers in the next message.";
+
 /// A conversation with an agent behind chat completions.
 pub struct Session {
     http: Arc<Http>,
@@ -245,7 +248,8 @@ impl Session {
         serde_json::to_vec(&body).expect("maps with text keys are JSON")
     }
 
-    /// Puts a reply into the history and answers the calls that the test can answer. Says whether there were any.
+    /// Puts a reply into the history and answers the calls that the test can answer. Says whether the agent goes on with
+    /// what they came to; it does not where it asks the user for something.
     async fn answer(
         &mut self,
         reply: Reply,
@@ -255,15 +259,23 @@ impl Session {
     ) -> Result<bool, TurnError> {
         let (offered, others): (Vec<&Call>, Vec<&Call>) =
             reply.calls.iter().partition(|call| script.has_tool(&call.name));
+        let (asking, others): (Vec<&Call>, Vec<&Call>) = others
+            .into_iter()
+            .filter(|call| !telling.is_answered(&call.trace_id))
+            .partition(|call| script.asks_user(&call.name));
         if reply.finish_reason.as_deref() == Some("tool_calls") {
-            let mut waited_for = others.iter().filter(|call| !telling.is_answered(&call.trace_id));
-            waited_for.try_for_each(|call| not_offered(&call.name, script))?;
+            others.iter().try_for_each(|call| not_offered(&call.name, script))?;
         }
         let mut message = json!({"role": "assistant", "content": reply.text});
-        if !offered.is_empty() {
-            message["tool_calls"] = offered.iter().map(|call| call.as_sent()).collect();
+        // What only the server knows of stays with it.
+        let is_asked = reply.finish_reason.as_deref() == Some("tool_calls") && !asking.is_empty();
+        let kept: Vec<Value> =
+            offered.iter().chain(asking.iter().filter(|_| is_asked)).map(|call| call.as_sent()).collect();
+        let has_calls = !kept.is_empty();
+        if has_calls {
+            message["tool_calls"] = kept.into();
         }
-        if !reply.text.is_empty() || !offered.is_empty() {
+        if !reply.text.is_empty() || has_calls {
             self.messages.push(message);
         }
         self.known = self.messages.len();
@@ -278,6 +290,15 @@ impl Session {
             };
             self.messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": content}));
             telling.result(&call.trace_id, answer, Origin::Client);
+        }
+        if is_asked {
+            // The turn is over. What the user says next answers the calls.
+            self.messages.extend(
+                asking
+                    .iter()
+                    .map(|call| json!({"role": "tool", "tool_call_id": call.id, "content": ASKED_OF_USER})),
+            );
+            return Ok(false);
         }
         Ok(!offered.is_empty())
     }

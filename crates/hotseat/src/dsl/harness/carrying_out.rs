@@ -111,6 +111,7 @@ impl Harness {
             () if !lost.is_empty() => exit::BROKEN,
             () if summary.interrupted => exit::INTERRUPTED,
             () if !reporters.errors.is_empty() => exit::BROKEN,
+            () if summary.never_reached() => exit::BROKEN,
             () if summary.failed > 0 => exit::FAILED,
             () => exit::PASSED,
         })

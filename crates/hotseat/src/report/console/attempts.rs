@@ -68,7 +68,7 @@ fn figures(look: &Look, stability: &Stability) -> String {
         let words = one_line(&words, look.left(columns(grade.name()) + 3));
         let _ = writeln!(out, "  {} {words}", look.paint(tone, grade.name()));
     }
-    let runs = stability.valid();
+    let runs = stability.runs;
     if runs == 0 {
         return out;
     }
@@ -89,22 +89,29 @@ fn figures(look: &Look, stability: &Stability) -> String {
     out
 }
 
-/// `67% (2/3) Unstable avg:230ms`, and what else is to be known of the runs.
+/// `67% (2/3) Unstable avg:230ms`, and what else is to be known of the runs. Where none of them says anything about the agent,
+/// there is no rate.
 fn rate(outcome: &Outcome, stability: &Stability) -> (String, Tone) {
     let class = match stability.class() {
         Some(Class::Stable) => "Stable",
         Some(Class::MostlyStable) => "Mostly Stable",
         Some(Class::Unstable) => "Unstable",
         Some(Class::HighlyUnstable) => "Highly Unstable",
+        None if stability.missing() > 0 => "Incomplete",
         None => "Cut Short",
     };
-    // Only what is all is called so.
-    let percent = match (stability.pass_rate() * 100.0).round() as usize {
-        100.. if stability.passed < stability.runs => 99,
-        percent => percent,
-    };
     let Stability { passed, runs, not_run, .. } = stability;
-    let mut words = format!("{percent}% ({passed}/{runs}) {class} avg:{}", duration(stability.average));
+    let mut words = match stability.pass_rate() {
+        None => "no run says anything about the agent".to_string(),
+        Some(part) => {
+            // Only what is all is called so.
+            let percent = match (part * 100.0).round() as usize {
+                100.. if passed < runs => 99,
+                percent => percent,
+            };
+            format!("{percent}% ({passed}/{runs}) {class} avg:{}", duration(stability.average))
+        }
+    };
     let notes = [
         (stability.missing(), "not the agent's fault"),
         (stability.redrawn, "made again"),
@@ -126,11 +133,12 @@ fn rate(outcome: &Outcome, stability: &Stability) -> (String, Tone) {
     (words, tone)
 }
 
-/// The attempts before the last one, at a case that was tried again.
+/// The attempts beside the one that is shown, at a case that was tried again.
 pub(super) fn before(look: &Look, outcome: &Outcome) -> String {
     let mut out = String::new();
-    let last = outcome.attempts.len() - 1;
-    others(look, outcome.attempts[..last].iter().map(|attempt| &**attempt), "Attempt", &mut out);
+    let told = outcome.telling().number;
+    let rest = outcome.attempts.iter().map(|attempt| &**attempt).filter(|attempt| attempt.number != told);
+    others(look, rest, "Attempt", &mut out);
     out
 }
 

@@ -7,7 +7,7 @@ use hotseat_trace::{Failure, FailureKind};
 
 use super::look::{Look, Tone};
 use crate::report::words::{columns, count, lines, one_line, wrap};
-use crate::run::{Attempt, Finding, ReachedFacts};
+use crate::run::{Attempt, Finding, ReachedFacts, State};
 
 /// How many lines of what a check found are shown.
 const FOUND: usize = 12;
@@ -28,10 +28,16 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
     let (all, failed): (usize, Vec<&Finding>) =
         (hard.clone().count(), hard.filter(|checked| checked.fails()).collect());
     let by_checks = failure.kind == FailureKind::Assertion && !failed.is_empty();
-    let message = match (failed.len(), all) {
+    // What could not be decided is shown with the others, and has not failed.
+    let undecided = failed.iter().filter(|checked| checked.state() == State::Errored).count();
+    let rest = match undecided {
+        0 => String::new(),
+        n => format!(", {n} could not be decided"),
+    };
+    let message = match (failed.len() - undecided, all) {
         (1, 1) if by_checks => "a check does not hold".to_string(),
         (n, all) if by_checks => {
-            format!("{n} of {all} checks {} not hold", if n == 1 { "does" } else { "do" })
+            format!("{n} of {all} checks {} not hold{rest}", if n == 1 { "does" } else { "do" })
         }
         _ => one_line(&failure.message, 4000),
     };

@@ -44,7 +44,7 @@ impl Progress {
     pub(super) fn ended(&mut self, outcome: &Outcome) {
         // Runs were counted as they ended; those that were not made are done, too, and those that were made again count
         // once.
-        let made = outcome.stability.as_ref().map_or(0, |stability| stability.runs + stability.redrawn);
+        let made = outcome.stability.as_ref().map_or(0, |stability| stability.runs + stability.invalid);
         self.ended = match self.runs {
             1 => self.ended + 1,
             runs => (self.ended + runs).saturating_sub(made),

@@ -7,7 +7,7 @@ use super::frame::section;
 use super::look::{Look, Tone};
 use super::{FEW, NAMED};
 use crate::report::words::percent;
-use crate::run::{Grade, Grades, Outcome, Summary};
+use crate::run::{Grade, Grades, Outcome, Repeats, Summary};
 
 /// How steady cases are. Of a few cases each has a line; of many those that are not stable, and of these the first.
 #[derive(Debug, Default)]
@@ -35,7 +35,8 @@ impl Steadiness {
 
     /// The section; nothing where each case was run once.
     pub(super) fn section(&mut self, look: &Look, summary: &Summary) -> String {
-        let Some(repeats) = summary.repeats.as_ref().filter(|repeats| repeats.total > 0) else {
+        let made = |repeats: &&Repeats| repeats.total + repeats.invalid > 0;
+        let Some(repeats) = summary.repeats.as_ref().filter(made) else {
             return String::new();
         };
         let mut out = section(look, "Stability Analysis");
@@ -53,8 +54,8 @@ impl Steadiness {
                 format!("{} (not the agent's fault), {} made again", repeats.invalid, repeats.redrawn);
             row("Invalid runs:", words, Some(Tone::Skipped));
         }
-        let rate = repeats.pass_rate().unwrap_or_default() * 100.0;
-        row("Overall pass rate:", percent(rate), None);
+        let rate = repeats.pass_rate().map_or_else(|| "not known".to_string(), |rate| percent(rate * 100.0));
+        row("Overall pass rate:", rate, None);
         row("Stable cases:", repeats.stable_cases.to_string(), some(repeats.stable_cases, Tone::Good));
         row("Unstable cases:", repeats.unstable_cases.to_string(), some(repeats.unstable_cases, Tone::Bad));
         let Grades { pass, fail, flaky, inconclusive } = repeats.grades;

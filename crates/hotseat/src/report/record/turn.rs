@@ -8,7 +8,7 @@ use super::super::console::passed;
 use super::topics::TopicReasonRecord;
 use super::{SpentRecord, documented, is_false, ms};
 use crate::run::{Attempt, Finding, ReachedFacts, State};
-use crate::session::{Opinion, Waiting};
+use crate::session::{Opinion, Waiting, input_hint};
 
 /// One checkpoint.
 #[derive(Debug, Serialize)]
@@ -65,6 +65,12 @@ pub struct TurnRecord<'a> {
     /// Whether the agent waited for the user when the turn was over, and how that showed.
     pub awaiting_input: bool,
     pub awaiting_reason: &'static str,
+    /// What it waited for, in its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_hint: Option<String>,
+    /// Why its last reply ended where it did, in the words of its protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<&'a str>,
     /// The topic that it belongs to, where topics are followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<&'a str>,
@@ -217,6 +223,9 @@ pub struct JudgementRecord<'a> {
     /// What of the conversation the judge was not shown.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub left_out: &'a [String],
+    /// What the judge proposes.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub suggestions: &'a [String],
 }
 
 /// Votes of a judge.
@@ -242,6 +251,7 @@ impl<'a> JudgementRecord<'a> {
             output_tokens: by.output_tokens,
             duration_ms: ms(by.took),
             left_out: &by.left_out,
+            suggestions: &opinion.suggestions,
         }
     }
 }
@@ -286,6 +296,8 @@ impl<'a> TurnRecord<'a> {
             error_info,
             awaiting_input: awaiting.is_awaiting(),
             awaiting_reason: awaiting.reason(),
+            input_hint: input_hint(turn).filter(|_| awaiting.is_awaiting()),
+            finish_reason: turn.finish_reason.as_deref(),
             topic: turn.topic.as_deref(),
             topic_reason: turn.topic_step.as_ref().map(TopicReasonRecord::of),
             assertions,

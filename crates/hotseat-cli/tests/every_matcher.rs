@@ -418,7 +418,7 @@ fn harness(project: &Project, report: &str) -> Harness {
             width: 100,
             output: Output::Standard,
         },
-        file: "front_ends.rs",
+        file: "every_matcher.rs",
     }
 }
 

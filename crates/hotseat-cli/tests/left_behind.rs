@@ -1,0 +1,152 @@
+//! Processes that Hotseat has started, however it ends: nothing is left behind, or the next run finds it.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use hotseat_testkit::{Running, checkout};
+use serde_json::Value;
+
+use common::{LONG, Lifeline, Project, echo_agent, exists, nobody};
+
+/// A project whose agent is started by a script that a lifeline can hold, with a case that holds the run up until a file
+/// is there.
+fn started(script: &str) -> (Project, Lifeline) {
+    let url = nobody();
+    let port = url.trim_matches('/').rsplit(':').next().expect("a port").to_string();
+    let project = Project::with(&format!(
+        "target:\n  endpoint: {url}\n  start: {{ command: [sh, agent.sh], ready: '{url}health', timeout_ms: 20000, env: {{ PORT: '{port}' }} }}\n"
+    ))
+    .file("agent.sh", &script.replace("AGENT", &checkout::binary().display().to_string()))
+    .suite("a", "name: pays\nhooks: [{ cmd: [sh, hook.sh] }]\nturns: [{ user: pay }]\n")
+    .file("hook.sh", "touch reached\nfor n in $(seq 200); do test -e go && exit; sleep 0.1; done\n");
+    let alive = Lifeline::new(&project.workspace, "alive");
+    (project, alive)
+}
+
+/// A server that has left its process group and its parent.
+const DAEMON: &str = "setsid sh -c 'exec 3>alive; AGENT --port $PORT & wait' &\nexec 3>&-\nwait\n";
+
+fn wait_for(project: &Project, file: &str) {
+    let until = Instant::now() + LONG;
+    while !exists(&project.workspace, file) {
+        assert!(Instant::now() < until, "{file} is not there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn send(project: &Project, signal: &str, to: &Running) {
+    assert_eq!(project.workspace.run("kill", &[signal, &to.id().to_string()]).code, 0);
+}
+
+#[test]
+fn the_end_of_the_terminal_ends_a_run_in_order() {
+    let (project, alive) = started("exec 3>alive\nAGENT --port $PORT &\nwait\n");
+    let mut running = project.command(&["test", "-o", "out.json"]).spawn();
+    wait_for(&project, "reached");
+    send(&project, "-HUP", &running);
+    running.wait_for_stdout("no new cases");
+    project.workspace.file("go", "");
+    let output = running.wait();
+    assert_eq!(output.code, 130, "{output}");
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a whole report");
+    assert_eq!(report["results"][0]["status"], "passed", "{report:#}");
+    assert_eq!(
+        report["metadata"]["interrupted"].as_bool().or(report["summary"]["interrupted"].as_bool()),
+        Some(true)
+    );
+    alive.wait_for_end();
+}
+
+#[test]
+fn who_does_not_want_to_hear_of_the_end_of_the_terminal_does_not() {
+    let agent = echo_agent();
+    let project = Project::of(&agent)
+        .suite("a", "name: a\nhooks: [{ cmd: [sh, hook.sh] }]\nturns: [{ user: hello }]\n")
+        .file("hook.sh", "touch reached\nfor n in $(seq 200); do test -e go && exit; sleep 0.1; done\n");
+    let running = project.workspace.command("nohup", &[common::HOTSEAT, "test"]).timeout(LONG).spawn();
+    wait_for(&project, "reached");
+    send(&project, "-HUP", &running);
+    project.workspace.file("go", "");
+    let output = running.wait();
+    assert_eq!(output.code, 0, "{output}");
+}
+
+#[test]
+fn what_leaves_its_process_group_ends_with_what_started_it() {
+    // A server.
+    let (project, alive) = started(DAEMON);
+    project.workspace.file("go", "");
+    let output = project.hotseat(&["test"]);
+    assert_eq!(output.code, 0, "{output}");
+    alive.wait_for_end();
+    // A hook, and a program that is an agent.
+    let agent = echo_agent();
+    let left = "setsid sh -c 'exec 3>alive; sleep 1000' & while ! test -e held; do sleep 0.01; done";
+    let hook = format!("hooks: [{{ cmd: [sh, -c, \"{left}\"] }}]\n");
+    let project = Project::of(&agent).suite("a", &format!("name: a\n{hook}turns: [{{ user: hello }}]\n"));
+    let alive = Lifeline::new(&project.workspace, "alive");
+    let running = project.command(&["test"]).spawn();
+    alive.wait_for_start();
+    project.workspace.file("held", "");
+    assert_eq!(running.wait().code, 0);
+    alive.wait_for_end();
+    let program = "setsid sh -c 'exec 3>alive; touch up; sleep 1000' >/dev/null 2>&1 </dev/null &\nwhile ! test -e up; do sleep 0.01; done\nwhile read -r line; do\n  echo '{\"type\": \"text\", \"text\": \"hello\"}'\n  echo '{\"type\": \"done\"}'\ndone\n";
+    let project = Project::with("target: { type: command, command: [sh, agent.sh] }\n")
+        .file("agent.sh", program)
+        .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let alive = Lifeline::new(&project.workspace, "alive");
+    let output = project.hotseat(&["test"]);
+    alive.wait_for_start();
+    alive.wait_for_end();
+    assert_eq!(output.code, 0, "{output}");
+}
+
+#[test]
+fn the_next_run_ends_what_a_killed_one_has_left() {
+    for script in ["exec 3>alive\nAGENT --port $PORT &\nwait\n", DAEMON] {
+        let (project, alive) = started(script);
+        let running = project.command(&["test"]).spawn();
+        wait_for(&project, "reached");
+        send(&project, "-KILL", &running);
+        let _ = running.wait();
+        assert!(!alive.has_ended(), "the server has survived the run");
+        // A run of another project leaves it alone.
+        let agent = echo_agent();
+        let other = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+        assert_eq!(other.hotseat(&["test"]).code, 0);
+        assert!(!alive.has_ended());
+        let next = Lifeline::new(&project.workspace, "next");
+        project.workspace.file("agent.sh", &project.workspace.read("agent.sh").replace("3>alive", "3>next"));
+        project.workspace.file("go", "");
+        let output = project.hotseat(&["test"]);
+        assert_eq!(output.code, 0, "{output}");
+        assert!(
+            output.stderr.contains("was ended: a run that was killed had started it and left it"),
+            "{output}"
+        );
+        alive.wait_for_end();
+        next.wait_for_end();
+        // Once is enough.
+        project
+            .workspace
+            .file("agent.sh", &project.workspace.read("agent.sh").replace("3>next", "3>/dev/null"));
+        let output = project.hotseat(&["test"]);
+        assert!(output.code == 0 && !output.stderr.contains("was ended"), "{output}");
+    }
+}
+
+#[test]
+fn a_run_leaves_the_servers_of_one_that_goes_on_alone() {
+    let (project, alive) = started("exec 3>alive\nAGENT --port $PORT &\nwait\n");
+    let running = project.command(&["test"]).spawn();
+    wait_for(&project, "reached");
+    let output = project.hotseat(&["test"]);
+    assert_eq!(output.code, 3, "{output}");
+    assert!(output.stderr.contains("another process has its address"), "{output}");
+    assert!(!alive.has_ended());
+    project.workspace.file("go", "");
+    assert_eq!(running.wait().code, 0);
+    alive.wait_for_end();
+}

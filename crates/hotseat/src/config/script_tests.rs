@@ -1,0 +1,54 @@
+//! Tests in scripts of agents, by the names under which they are run: `scripts.AGENT.MODULE`.
+
+use std::path::PathBuf;
+
+use super::project::Project;
+use crate::cases::PROGRAM_EXTENSIONS;
+use hotseat_document::{Diagnostic, nearest};
+
+impl Project {
+    /// The agent and the file of tests that a reference means, without its first part: `expense.setup` is
+    /// `src/setup_test.ts` in the folder of the agent `expense`. Names of agents may have dots themselves.
+    ///
+    /// # Errors
+    /// When there is no such agent, or no such file.
+    pub fn script_tests(&self, reference: &str) -> Result<(String, PathBuf), Diagnostic> {
+        let shown = format!("scripts.{reference}");
+        let parts: Vec<&str> = reference.split('.').collect();
+        if parts.len() < 2 || parts.iter().any(|part| part.is_empty()) {
+            let help = "write `scripts.AGENT.MODULE`, for example `scripts.expense.setup`";
+            return Err(Diagnostic::new(format!("`{shown}` names no tests of an agent")).help(help));
+        }
+        let mut looked_for = Vec::new();
+        // The longest name of an agent is meant.
+        for split in (1..parts.len()).rev() {
+            let (agent, module) = (parts[..split].join("."), parts[split..].join("/"));
+            let Some(known) = self.agents.iter().find(|known| known.name.as_deref() == Some(&agent)) else {
+                continue;
+            };
+            let by_name = self.root.join(parts[..split].join("/"));
+            for folder in known.folder.iter().cloned().chain([by_name, self.root.clone()]) {
+                let of = |ending: &str| folder.join("src").join(format!("{module}_test.{ending}"));
+                if let Some(path) =
+                    PROGRAM_EXTENSIONS.iter().map(|ending| of(ending)).find(|path| path.is_file())
+                {
+                    return Ok((agent, path));
+                }
+                looked_for.push(of("ts").display().to_string());
+            }
+        }
+        if looked_for.is_empty() {
+            let wrong = Diagnostic::new(format!("`{shown}` names no agent of the project"));
+            let names = self.agents.iter().filter_map(|agent| agent.name.as_deref());
+            return Err(match nearest(&parts[..parts.len() - 1].join("."), names) {
+                Some(near) => {
+                    wrong.help(format!("did you mean `scripts.{near}.{}`?", parts[parts.len() - 1]))
+                }
+                None => wrong.help("`agents:` of the project file names them"),
+            });
+        }
+        looked_for.dedup();
+        let help = format!("looked for {}", looked_for.join(", "));
+        Err(Diagnostic::new(format!("there are no tests `{shown}`")).help(help))
+    }
+}
