@@ -116,3 +116,110 @@ fn the_third_ctrl_c_ends_the_run_while_agents_flood_it() {
     assert!(pressed.elapsed() < Duration::from_secs(5), "{:?}: {output}", pressed.elapsed());
     alive.wait_for_end();
 }
+
+/// What an agent does that means harm, or is broken, by what it is told.
+fn hostile(request: &Request, state: &'static [u8]) -> Reply {
+    let run = Run::of(request).started();
+    let lines = |line: &'static str, count: usize| {
+        (0..count).fold(Reply::sse(), |reply, _| reply.bytes(line.as_bytes())).hang()
+    };
+    match request.last_user_text().as_str() {
+        "text" => endless(request),
+        "states" => sends_states(request, state),
+        "deltas" => {
+            let delta = json!([{"op": "add", "path": "/-", "value": "more"}]);
+            let run = run.state(json!([]));
+            (0..3_000).fold(run, |run, _| run.delta(delta.clone())).hang().into()
+        }
+        "silence" => run.hang().into(),
+        "cut" => run.text("Hel").cut().into(),
+        "a page" => Reply::text(200, "<html>").header("content-type", "text/html"),
+        "comments" => lines(": still here\n\n", 200_000),
+        "a line" => lines("data: without an end", 200_000),
+        "depth" => {
+            let deep = format!("data: {}\n\n", "[".repeat(1_000_000));
+            Reply::sse().bytes(deep).hang()
+        }
+        "an error" => {
+            let body: &'static [u8] = vec![b'x'; 1_000_000].leak();
+            (0..100).fold(Reply::status(500), |reply, _| reply.bytes(body)).hang()
+        }
+        other => panic!("nothing is done for {other}"),
+    }
+}
+
+/// The most memory that a process has had so far, in bytes; none when it is gone.
+#[cfg(target_os = "linux")]
+fn peak_memory(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// The durations of the good cases of a run, in order of their length; all have passed.
+#[cfg(target_os = "linux")]
+fn durations(project: &Project, output: &hotseat_testkit::Output) -> Vec<f64> {
+    let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+    let results = report["results"].as_array().expect("a list of results");
+    let mut durations = Vec::new();
+    for result in results {
+        let name = result["name"].as_str().expect("a name");
+        if name.starts_with("good") {
+            assert_eq!(result["status"], "passed", "{result:#}\n{output}");
+            durations.push(result["duration_ms"].as_f64().expect("a duration"));
+        } else {
+            assert_eq!(result["status"], "failed", "{result:#}");
+            assert_eq!(result["failure"]["fault"], "agent", "{name}: {:#}", result["failure"]);
+        }
+    }
+    durations.sort_by(f64::total_cmp);
+    durations
+}
+
+/// Ten conversations with agents of each kind of malice beside a hundred with one that behaves.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hundred_good_cases_pass_beside_ten_hostile_agents() {
+    const KINDS: [&str; 10] =
+        ["text", "states", "deltas", "silence", "cut", "a page", "comments", "a line", "depth", "an error"];
+    const MOST_MEMORY: u64 = 512 * 1024 * 1024;
+    let state = big_state();
+    let bad = FakeAgent::start(move |request| hostile(request, state));
+    let good = FakeAgent::start(|request: &Request| {
+        Run::of(request).started().pause(Duration::from_millis(300)).text("Hello.").finished()
+    });
+    let limited = "assert: { timing: { max_duration_ms: 1500 } }\n";
+    let bad_case = |kind: &&str| format!("name: bad {kind}\ntimeout_ms: 2000\nturns: [{{ user: {kind} }}]\n");
+    let project = beside(&bad, &good)
+        .suite("first/a", &KINDS.iter().map(bad_case).collect::<Vec<_>>().join("---\n"))
+        .suite("second/a", &suite("good", 100, limited));
+    let run = |paths: &[&str]| {
+        let args = [&["test", "-o", "report.json", "--parallel", "20"], paths].concat();
+        let running = project.command(&args).timeout(2 * LONG).spawn();
+        let process = running.id();
+        let watch = std::thread::spawn(move || {
+            let mut peak = 0;
+            while let Some(memory) = peak_memory(process) {
+                peak = memory;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            peak
+        });
+        let output = running.wait();
+        let peak = watch.join().expect("nothing in it panics");
+        (durations(&project, &output), peak)
+    };
+    let (alone, _) = run(&["second"]);
+    let (beside, peak) = run(&[]);
+    assert_eq!((alone.len(), beside.len()), (100, 100));
+    let median = |durations: &[f64]| durations[durations.len() / 2];
+    println!(
+        "median of good cases: {:.0} ms alone, {:.0} ms beside; peak memory {} MB",
+        median(&alone),
+        median(&beside),
+        peak / 1024 / 1024
+    );
+    assert!(median(&beside) <= 1.1 * median(&alone), "{} ms, {} ms", median(&alone), median(&beside));
+    assert!(peak <= MOST_MEMORY, "{} MB", peak / 1024 / 1024);
+}

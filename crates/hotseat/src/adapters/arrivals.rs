@@ -41,6 +41,8 @@ struct Running {
 #[derive(Debug)]
 pub struct Arrivals {
     receive: mpsc::Receiver<Arrival>,
+    /// What has arrived and was not taken yet.
+    rest: Bytes,
     /// How it ended, once all that came before was taken.
     end: Option<Result<(), String>>,
     at: Instant,
@@ -123,7 +125,7 @@ impl fmt::Debug for ReadingThread {
 /// Where arrivals are put, and where they are taken from; `at` is the time of what came before the first of them.
 pub(super) fn arrivals(at: Instant) -> (Arriving, Arrivals) {
     let (send, receive) = mpsc::channel(WAITING);
-    (Arriving(send), Arrivals { receive, end: None, at, works_since: None })
+    (Arriving(send), Arrivals { receive, rest: Bytes::new(), end: None, at, works_since: None })
 }
 
 /// Where arrivals are put.
@@ -196,15 +198,23 @@ impl Arrivals {
 
     /// The next bytes, where they have arrived; nothing is waited for.
     pub fn there(&mut self) -> Option<Bytes> {
-        if self.end.is_some() {
-            return None;
+        if self.rest.is_empty() && self.end.is_none() {
+            let arrived = self.receive.try_recv().ok()?;
+            (self.at, self.rest, self.end) = (arrived.at, arrived.bytes, arrived.end);
         }
-        let Arrival { at, bytes, end } = self.receive.try_recv().ok()?;
-        (self.at, self.end) = (at, end);
-        Some(bytes)
+        self.portion()
+    }
+
+    /// The first of what was not taken yet. A portion of a fast agent may be larger than others are given at a time.
+    fn portion(&mut self) -> Option<Bytes> {
+        let size = self.rest.len().min(PORTION);
+        (size > 0).then(|| self.rest.split_to(size))
     }
 
     async fn wait(&mut self, limits: Limits<'_>) -> Result<Option<Bytes>, ReadError> {
+        if let Some(bytes) = self.portion() {
+            return Ok(Some(bytes));
+        }
         if let Some(end) = &self.end {
             return end.clone().map(|()| None).map_err(ReadError::Broken);
         }
@@ -231,10 +241,10 @@ impl Arrivals {
         if at > limits.deadline {
             return Err(ReadError::Deadline);
         }
-        (self.at, self.end) = (at, end);
-        match &self.end {
-            Some(end) if bytes.is_empty() => end.clone().map(|()| None).map_err(ReadError::Broken),
-            _ => Ok(Some(bytes)),
+        (self.at, self.rest, self.end) = (at, bytes, end);
+        match (self.portion(), &self.end) {
+            (None, Some(end)) => end.clone().map(|()| None).map_err(ReadError::Broken),
+            (bytes, _) => Ok(Some(bytes.unwrap_or_default())),
         }
     }
 }
@@ -342,7 +352,11 @@ mod tests {
         let seen = read.load(Ordering::SeqCst);
         assert!(seen <= most, "{seen} bytes were read ahead");
         let taken = runtime.block_on(arrivals.next(limits(Instant::now() + LONG)));
-        assert!(taken.unwrap().is_some_and(|bytes| bytes.len() >= PORTION), "much comes at a time");
+        assert_eq!(
+            taken.unwrap().map(|bytes| bytes.len()),
+            Some(PORTION),
+            "much comes at a time, and not too much"
+        );
         drop(arrivals);
         runtime
             .block_on(async { tokio::time::timeout(LONG, reads).await })
