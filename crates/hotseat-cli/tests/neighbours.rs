@@ -214,12 +214,6 @@ fn a_hundred_good_cases_pass_beside_ten_hostile_agents() {
     let (beside, peak) = run(&[]);
     assert_eq!((alone.len(), beside.len()), (100, 100));
     let median = |durations: &[f64]| durations[durations.len() / 2];
-    println!(
-        "median of good cases: {:.0} ms alone, {:.0} ms beside; peak memory {} MB",
-        median(&alone),
-        median(&beside),
-        peak / 1024 / 1024
-    );
     assert!(median(&beside) <= 1.1 * median(&alone), "{} ms, {} ms", median(&alone), median(&beside));
     assert!(peak <= MOST_MEMORY, "{} MB", peak / 1024 / 1024);
 }
