@@ -207,7 +207,7 @@ echo '{\"type\":\"done\"}'
     let project = script(agent).suite("a", &suite);
     project.test(&[]).all_passed();
     assert_eq!(seen(&project), [json!({"type": "tool_result", "id": "c", "result": {"ok": 1}})]);
-    assert_eq!(tools.requests()[0].json(), json!({"id": "c", "name": "confirm", "arguments": null}));
+    assert_eq!(tools.requests()[0].json(), json!({"id": "c", "name": "confirm", "arguments": {}}));
 }
 
 #[test]

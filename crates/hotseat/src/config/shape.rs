@@ -348,7 +348,7 @@ pub static AG_UI_TARGET: Shape = Shape {
 
 /// Which times of events count.
 pub static TIMING: Shape = Shape {
-    name: "Timing",
+    name: "EventTiming",
     doc: "Which times of events count.",
     fields: &[Field::optional(
         "source",
