@@ -1,4 +1,5 @@
 //! What it costs to take in a turn with very many calls, over AG-UI (streamed, and in a snapshot) and chat completions.
+#![allow(clippy::print_stdout)]
 
 use std::time::{Duration, Instant};
 

@@ -26,14 +26,20 @@ struct Entry {
     negatable: bool,
 }
 
+/// Makes a matcher anew for each use.
+type MakesMatcher<S> = Arc<dyn Fn() -> Box<dyn Matcher<S>> + Send + Sync>;
+
+/// Asserts a matcher of a topic, softly or not.
+type AssertsOfTopic = Arc<dyn Fn(&mut Topic, bool) + Send + Sync>;
+
 /// A matcher of Rust, of all that it can be asserted of.
 #[derive(Clone)]
 struct Rust {
     /// As it is written.
     written: &'static str,
-    of_agent: Arc<dyn Fn() -> Box<dyn Matcher<Agent>> + Send + Sync>,
-    of_conversation: Arc<dyn Fn() -> Box<dyn Matcher<Conversation>> + Send + Sync>,
-    of_topic: Arc<dyn Fn(&mut Topic, bool) + Send + Sync>,
+    of_agent: MakesMatcher<Agent>,
+    of_conversation: MakesMatcher<Conversation>,
+    of_topic: AssertsOfTopic,
 }
 
 /// A matcher whose type is not known.

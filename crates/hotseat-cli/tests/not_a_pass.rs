@@ -302,14 +302,18 @@ fn a_stream_cut_in_the_middle_of_an_event() {
     cut(half, "after 4 events, without RUN_FINISHED or RUN_ERROR");
 }
 
-/// The event is whole, and only the blank line after it is missing.
+/// The event is whole, and only the blank line after it is missing: it counts if the stream ends in order.
 #[test]
-fn a_stream_cut_before_the_end_of_its_last_event() {
+fn a_stream_that_breaks_off_before_the_blank_line_of_its_last_event() {
     let almost = |request: &Request| {
         let run = Run::of(request).started().text("Hello.");
         run.step(Step::Bytes("data: {\"type\":\"RUN_FINISHED\",\"threadId\":\"t\",\"runId\":\"r\"}\n".into()))
     };
-    cut(almost, "after 4 events, without RUN_FINISHED or RUN_ERROR");
+    for step in [Step::Cut, Step::Reset] {
+        let tested = held(move |request: &Request| almost(request).step(step.clone()), ANYTHING);
+        not_a_pass(&tested, 1, "protocol_error", "after 4 events, without RUN_FINISHED or RUN_ERROR");
+    }
+    held(move |request: &Request| almost(request).step(Step::End), ANYTHING).all_passed();
 }
 
 #[test]

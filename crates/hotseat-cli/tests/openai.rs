@@ -414,7 +414,7 @@ fn what_is_no_completion_is_told_with_its_beginning() {
         (Reply::sse().bytes("data: hello\n\n"), "chunk 1 is not JSON"),
         (
             Reply::sse().event(json!({"choices": [{"delta": {"content": 42}}]})),
-            "chunk 1 is not a chat completion",
+            "chunk 1 has a `content` that is no text: 42",
         ),
         (Reply::sse().event(json!([])), "chunk 1 is not a chat completion"),
         (Reply::sse().event(json!({"choices": []})).bytes("data: [DONE]\n\n"), "the reply holds no choice"),

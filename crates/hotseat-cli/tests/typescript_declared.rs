@@ -118,7 +118,8 @@ fn topics_are_decided_in_the_conversations_that_a_test_says() {
     let script = "
       topic('start', { evaluate: { match: /no such words/ } });
       const graph = { start: null };
-      it('scripted', () => { expectConversationTo(graph); user.says('hi'); });
+      it('simulated', { decideTopics: 'simulated' }, () => { expectConversationTo(graph); user.says('hi'); });
+      it('unsaid', () => { expectConversationTo(graph); user.says('hi'); });
       it('always', { decideTopics: 'always' }, () => { expectConversationTo(graph); user.says('hi'); });
       it('asks', () => { expectConversationTo({ start: ['a', 'b'], a: null, b: null }); user.says('hi'); });
       it('asks nobody', { classifyTopics: 'triggers' }, () => { expectConversationTo({ start: ['a', 'b'], a: null, b: null }); user.says('hi'); });
@@ -126,7 +127,8 @@ fn topics_are_decided_in_the_conversations_that_a_test_says() {
     ";
     let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
     let soft = |name: &str| tested.case(name)["topic_visits"][0]["assertions"].as_array().map_or(0, Vec::len);
-    assert_eq!((soft("scripted"), soft("always")), (0, 1), "{}", tested.output);
+    let decided = ["simulated", "unsaid", "always"].map(soft);
+    assert_eq!(decided, [0, 1, 1], "{}", tested.output);
     let asked = |name: &str| tested.case(name)["turns"].to_string().contains("judge");
     assert_eq!((asked("asks"), asked("asks nobody")), (true, false), "{:#}", tested.case("asks"));
     assert_eq!(tested.case("asks nobody")["status"], "passed");

@@ -152,7 +152,7 @@ fn calls_are_asserted_with_what_is_there() {
     let tested = came_to(
         "it('a', () => { user.says('hi'); expect(agent).toCallTool('check_availability', { room: /B/ }, { times: { min: 2 } }); });",
     );
-    assert!(tested.failure("a")["message"].as_str().unwrap().ends_with("is called at least 2 times"));
+    assert!(tested.failure("a")["message"].as_str().unwrap().contains("at least 2 times"));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn matchers_are_given_what_they_take() {
     mistaken(
         "",
         &[
-            ("expect(agent).toContain('Blue', 'Red')", "toContain takes 1 argument, and was given 2"),
+            ("expect(agent).not.toContain('Blue', 'Red')", "not.toContain needs one text"),
             ("expect(agent).toContain('')", "toContain needs the text"),
             ("expect(agent).toMatch(/Blue/, undefined)", "toMatch needs"),
             ("expect(agent).toMatch('')", "toMatch needs"),

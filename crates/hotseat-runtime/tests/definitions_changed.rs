@@ -21,8 +21,11 @@ use kit::{Test, subjects};
 
 const FAILURES: InvariantOptions = InvariantOptions { allow_failed_turns: true, deny_tool_failures: false };
 
+/// What an edit is called, and what it does to a persona.
+type PersonaEdit = (&'static str, fn(Persona) -> Persona);
+
 /// Edits of a persona that somebody might make.
-fn edits() -> Vec<(&'static str, fn(Persona) -> Persona)> {
+fn edits() -> Vec<PersonaEdit> {
     vec![
         ("a word of the prompt", |mut persona| {
             persona.system_prompt.push_str(" Edited.");

@@ -364,7 +364,7 @@ mod tests {
             json!({"op": "add", "path": ""}),
             json!({"op": "add", "path": "x", "value": 1}),
             json!({"op": "add", "path": "/~2", "value": 1}),
-            json!({"op": "add", "path": "/01", "value": 1}),
+            json!({"op": "add", "path": "/l/01", "value": 1}),
             json!({"op": "remove", "path": ""}),
             json!({"path": ""}),
             json!(7),

@@ -58,8 +58,8 @@ fn a_matcher_on_a_wrong_subject_says_what_it_is_asserted_of() {
         &["`CallTool` asserts nothing of `std::string::String`", "is asserted of `agent`"],
     );
     says(
-        &said_of("", "evaluate!(t.conversation, grounded_in(\"prices\"));"),
-        &["`GroundedIn` asserts nothing of `hotseat::dsl::Conversation`", "is asserted of `agent`"],
+        &said_of("", "expect!(t.agent.text(), grounded_in(\"prices\"));"),
+        &["`GroundedIn` asserts nothing of `std::string::String`", "is asserted of `agent`"],
     );
     says(
         &said_of("", "expect!(t.conversation.turns().len(), contains(\"a\"));"),

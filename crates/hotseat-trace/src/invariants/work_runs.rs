@@ -80,10 +80,10 @@ impl<'a> Seen<'a> {
                     self.stopped.insert(&p.turn_id);
                 }
             }
-            Payload::ContextAssemblyStarted(p) | Payload::MemoryExtractionStarted(p) => {
-                if self.hooks.insert(&p.run_id, (&p.workflow_id, false)).is_some() {
-                    return Err(format!("run {} is started twice", p.run_id));
-                }
+            Payload::ContextAssemblyStarted(p) | Payload::MemoryExtractionStarted(p)
+                if self.hooks.insert(&p.run_id, (&p.workflow_id, false)).is_some() =>
+            {
+                return Err(format!("run {} is started twice", p.run_id));
             }
             Payload::ContextAssemblyCompleted(p) => return self.end_hook(&p.run_id),
             Payload::MemoryExtractionCompleted(p) => return self.end_hook(&p.run_id),

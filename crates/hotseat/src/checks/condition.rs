@@ -96,7 +96,7 @@ impl Condition {
         let all = |mut met: Box<dyn Iterator<Item = Result<bool, String>> + '_>| -> Result<bool, String> {
             // What is plainly not met decides before what cannot be compared.
             let met: Vec<Result<bool, String>> = met.by_ref().collect();
-            match met.iter().any(|met| *met == Ok(false)) {
+            match met.contains(&Ok(false)) {
                 true => Ok(false),
                 false => met.into_iter().collect::<Result<Vec<_>, _>>().map(|_| true),
             }

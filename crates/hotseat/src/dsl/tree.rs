@@ -52,8 +52,8 @@ pub struct Group {
 }
 
 enum Child {
-    Group(Group),
-    Example(It),
+    Group(Box<Group>),
+    Example(Box<It>),
 }
 
 /// An example as it is declared; see [`Group::it`].
@@ -135,7 +135,7 @@ impl Group {
     }
 
     fn add_group(&mut self, group: Group) -> &mut Group {
-        self.children.push(Child::Group(group));
+        self.children.push(Child::Group(Box::new(group)));
         match self.children.last_mut() {
             Some(Child::Group(group)) => group,
             _ => unreachable!("it was just added"),
@@ -168,12 +168,8 @@ impl Group {
         O: Outcome + 'static,
     {
         let body = Arc::new(Bodied::new(body, At::here()));
-        self.children.push(Child::Example(It {
-            name: name.into(),
-            at: At::here(),
-            settings: Settings::default(),
-            body,
-        }));
+        let example = It { name: name.into(), at: At::here(), settings: Settings::default(), body };
+        self.children.push(Child::Example(Box::new(example)));
         match self.children.last_mut() {
             Some(Child::Example(it)) => it,
             _ => unreachable!("it was just added"),
@@ -433,8 +429,8 @@ impl Held {
         held.folder = group.folder;
         for child in group.children {
             match child {
-                Child::Group(group) => held.add(group, examples, mistakes),
-                Child::Example(it) => examples.push(held.example(it)),
+                Child::Group(group) => held.add(*group, examples, mistakes),
+                Child::Example(it) => examples.push(held.example(*it)),
             }
         }
     }

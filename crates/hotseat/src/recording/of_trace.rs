@@ -193,9 +193,13 @@ impl<'c> Told<'c> {
                 Some("it was given up".to_string())
             }
         };
-        if self.events.is_empty() && failed.is_none() {
+        // Why the last reply ended is known of agents in this process without an event of its own.
+        let finished = |event: &Event| matches!(event.what, What::Finished { .. });
+        let finish_reason = self.turn.finish_reason.as_ref().filter(|_| !self.events.iter().any(finished));
+        if (self.events.is_empty() || finish_reason.is_some()) && failed.is_none() {
             let outcome = "success".to_string();
-            let ended = What::Finished { outcome, result: None, usage: None, finish_reason: None };
+            let finish_reason = finish_reason.map(|reason| reason.to_string());
+            let ended = What::Finished { outcome, result: None, usage: None, finish_reason };
             self.events.push(Event::untimed(ended));
         }
         self.events.sort_by_key(|event| event.at);

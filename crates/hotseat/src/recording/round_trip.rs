@@ -43,6 +43,8 @@ fn value() -> impl Strategy<Value = Value> {
 fn event() -> impl Strategy<Value = Payload> {
     let id = || prop::sample::select(vec!["", "a", "a#2", "b"]);
     let origin = || prop::sample::select(vec![Origin::Stream, Origin::Client, Origin::Snapshot]);
+    // Clients answer calls and make none.
+    let seen = || prop::sample::select(vec![Origin::Stream, Origin::Snapshot]);
     let turn = || std::sync::Arc::<str>::from("t");
     let error = |(code, message): (Option<String>, String)| ErrorInfo { code, message, retriable: None };
     prop_oneof![
@@ -63,7 +65,7 @@ fn event() -> impl Strategy<Value = Payload> {
             subagent: None
         }
         .into()),
-        (id(), text(), prop::option::of(value()), origin()).prop_map(move |(id, name, input, origin)| {
+        (id(), text(), prop::option::of(value()), seen()).prop_map(move |(id, name, input, origin)| {
             ToolInvoked {
                 turn_id: turn(),
                 tool_call_id: id.into(),

@@ -22,8 +22,10 @@ enum Content {
 pub struct CommandGuard<W> {
     out: W,
     content: Content,
-    /// Whether nothing but blanks was written on this line.
+    /// Whether nothing but blanks and colons was written on this line.
     at_line_start: bool,
+    /// How many colons stand there.
+    colons: usize,
     /// The last byte that was written.
     last: u8,
     /// The byte before it.
@@ -33,7 +35,14 @@ pub struct CommandGuard<W> {
 impl<W> CommandGuard<W> {
     /// A guard for text, which begins on a new line.
     pub fn text(out: W) -> Self {
-        CommandGuard { out, content: Content::Text, at_line_start: true, last: b'\n', before_last: b'\n' }
+        CommandGuard {
+            out,
+            content: Content::Text,
+            at_line_start: true,
+            colons: 0,
+            last: b'\n',
+            before_last: b'\n',
+        }
     }
 
     /// A guard for JSON, which begins on a new line.
@@ -45,20 +54,24 @@ impl<W> CommandGuard<W> {
     fn push(&mut self, byte: u8, guarded: &mut Vec<u8>) {
         let is_second_hash = byte == b'#' && self.last == b'#';
         let follows_hashes = self.last == b'#' && self.before_last == b'#';
+        // Excerpts of files begin with three colons, which are no command.
+        let follows_colons = self.at_line_start && self.colons == 2 && self.last == b':';
         match self.content {
             Content::Json if is_second_hash => guarded.extend(br"\u0023"),
             Content::Text if follows_hashes && (byte == b'[' || byte.is_ascii_alphabetic()) => {
                 guarded.extend([b' ', byte]);
             }
-            Content::Text if self.at_line_start && byte == b':' && self.last == b':' => guarded.extend(b" :"),
+            Content::Text if follows_colons && byte != b':' && !byte.is_ascii_whitespace() => {
+                guarded.extend([b' ', byte]);
+            }
             Content::Json | Content::Text => guarded.push(byte),
         }
-        self.at_line_start = match byte {
-            b'\n' | b'\r' => true,
-            // The second colon decides, and blanks beyond ASCII count as blanks.
-            b':' => self.at_line_start && self.last != b':',
-            _ => self.at_line_start && (byte.is_ascii_whitespace() || !byte.is_ascii()),
-        };
+        match byte {
+            b'\n' | b'\r' => (self.at_line_start, self.colons) = (true, 0),
+            b':' => self.colons += 1,
+            // Blanks beyond ASCII count as blanks.
+            _ => self.at_line_start &= self.colons == 0 && (byte.is_ascii_whitespace() || !byte.is_ascii()),
+        }
         (self.before_last, self.last) = (self.last, byte);
     }
 }
@@ -96,9 +109,9 @@ mod tests {
             ("####[group]", "#### [group]"),
             ("##vso[task.setvariable variable=x]y", "## vso[task.setvariable variable=x]y"),
             ("x ##teamcity[buildStop]", "x ## teamcity[buildStop]"),
-            (" \t::error::a\n::b", " \t: :error::a\n: :b"),
-            (" :::error::a", " : ::error::a"),
-            ("\u{3000}::error::a", "\u{3000}: :error::a"),
+            (" \t::error::a\n::b", " \t:: error::a\n:: b"),
+            (" ::: a.yaml:1:2", " ::: a.yaml:1:2"),
+            ("\u{3000}::error::a", "\u{3000}:: error::a"),
             ("a::b c ::d # 1 ## 2", "a::b c ::d # 1 ## 2"),
         ] {
             assert_eq!(guarded(text), harmless);
@@ -117,7 +130,8 @@ mod tests {
             let text = String::from_utf8(guard.out).expect("only ASCII is inserted");
             prop_assert_eq!(&text, &guarded(&pieces.concat()));
             for line in text.split(['\n', '\r']) {
-                prop_assert!(!line.trim_start().starts_with("::"), "{line:?}");
+                let command = line.trim_start().strip_prefix("::").and_then(|rest| rest.chars().next());
+                prop_assert!(command.is_none_or(|first| first == ':' || first.is_whitespace()), "{line:?}");
                 for (place, _) in line.match_indices("##") {
                     let next = line[place + 2..].chars().next();
                     prop_assert!(!next.is_some_and(|next| next == '[' || next.is_ascii_alphabetic()), "{line:?}");

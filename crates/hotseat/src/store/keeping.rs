@@ -144,15 +144,13 @@ impl Keeping {
         }
         let is_over = events.iter().any(|event| matches!(event, RunEvent::Ended(_)));
         let commit = self.git.as_mut().and_then(|git| git.answer(is_over));
-        let kept = self.write(events, commit).and_then(|()| {
-            if is_over {
-                self.life = None;
-                // The run is kept whether room could be made for the next one or not, which tries again.
-                let _ = prune(&self.path, &mut self.connection, self.limits, self.run.number, wall_millis());
-            }
-            Ok(())
-        });
-        kept.map_err(|error| StoreError::of(&self.path, &error))
+        let written = self.write(events, commit);
+        if written.is_ok() && is_over {
+            self.life = None;
+            // The run is kept whether room could be made for the next one or not, which tries again.
+            let _ = prune(&self.path, &mut self.connection, self.limits, self.run.number, wall_millis());
+        }
+        written.map_err(|error| StoreError::of(&self.path, &error))
     }
 
     /// Keeps of a run that has ended no more than what it came to, and why the rest is not kept.

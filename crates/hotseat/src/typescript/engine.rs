@@ -108,7 +108,7 @@ fn matching(hidden: Host) -> Host {
             let key = (text(&arguments, 0), text(&arguments, 1));
             let mut last = last.borrow_mut();
             // One pattern is often tried on many texts.
-            if !last.as_ref().is_some_and(|(source, flags, _)| (source, flags) == (&key.0, &key.1)) {
+            if last.as_ref().is_none_or(|(source, flags, _)| (source, flags) != (&key.0, &key.1)) {
                 match translated(&arguments) {
                     Ok((_, pattern)) => *last = Some((key.0, key.1, pattern)),
                     Err(words) => return Ok(told(Err(words))),

@@ -435,8 +435,8 @@ declare module "hotseat" {
     toMatch(...patterns: (RegExp | string)[]): void;
     /** What the agent says matches one of these. */
     toMatchAny(...patterns: (RegExp | string)[]): void;
-    /** The agent says this: in its last turn, or in any turn of the conversation. */
-    toContain(text: string): void;
+    /** The agent says all of these: in its last turn, or in any turn of the conversation. With `not`, one text. */
+    toContain(...texts: string[]): void;
     /** The tool, or one of these, is called, with these arguments among others. */
     toCallTool(name: string | string[], args?: Arguments, calls?: Calls): void;
     /** The same as `toCallTool`. */

@@ -30,8 +30,11 @@ fn snapshot(messages: Vec<Value>) -> Value {
     json!({"type": "MESSAGES_SNAPSHOT", "messages": messages})
 }
 
+/// What a shape of turns is called, and the events of a turn with so many of something.
+type TurnShape = (&'static str, fn(usize) -> Vec<Value>);
+
 /// What a turn with `n` of something consists of, in every order that is known to be looked through.
-fn shapes() -> Vec<(&'static str, fn(usize) -> Vec<Value>)> {
+fn shapes() -> Vec<TurnShape> {
     vec![
         ("calls one after the other", |n| {
             (0..n).flat_map(|n| [start(n), arguments(n), end(n), result(n)]).collect()

@@ -432,13 +432,16 @@ fn a_topic_is_validated_whether_a_graph_has_it_or_not() {
     refused(|topic| _ = topic.trigger(on_tool_call("x").with("n", ge(f64::NAN))));
 }
 
+/// What a way to read a scenario is called, and the way.
+type ScenarioAccess = (&'static str, fn(&Scenario));
+
 #[test]
 fn what_a_scenario_does_not_say_is_missed() {
     let list = json!([{"name": "One", "goal": "g", "none": null, "people": 3, "rooms": ["a"], "venue": {"city": "Ulm"}}]);
     let ran = judged(&[], |s| {
         attentive(s);
         s.scenario_set("all", list, |g, scenario| {
-            let tries: Vec<(&str, fn(&Scenario))> = vec![
+            let tries: Vec<ScenarioAccess> = vec![
                 ("get", |scenario| drop(scenario.get("rom"))),
                 ("get null", |scenario| drop(scenario.get("none"))),
                 ("str", |scenario| drop(scenario.str("venue.cty"))),
