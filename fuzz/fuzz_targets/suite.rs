@@ -3,6 +3,8 @@
 #![no_main]
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use hotseat::cases::{Case, Decoding, Inherited};
 use hotseat::document::yaml;
@@ -12,7 +14,16 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: &[u8]| {
     let environment = BTreeMap::from([("HOME".to_string(), "/home/user".to_string())]);
     let (inherited, redactor) = (Inherited::default(), Redactor::default());
-    let decoding = Decoding { inherited: &inherited, environment: &environment, redactor: &redactor };
+    let (agents, shared) = (Arc::default(), Arc::default());
+    let decoding = Decoding {
+        inherited: &inherited,
+        agents: &agents,
+        shared: &shared,
+        root: Path::new("."),
+        environment: &environment,
+        redactor: &redactor,
+        default_simulator: false,
+    };
     for document in yaml::documents("fuzz.test.yaml", input) {
         let read = document
             .map_err(Into::into)

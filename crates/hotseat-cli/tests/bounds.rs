@@ -203,13 +203,13 @@ fn whatever_is_sent_without_end_ends_at_a_limit_over_every_adapter() {
             let project = project.suite("a", HELLO);
             let tested = project.test(&[]);
             limited(&format!("{name}, {flood:?}"), &tested, limit);
-            // What came before is kept, and not much more.
+            // What came before is kept, and not much more. Chat completions send three characters a chunk.
             let report = tested.case("a").to_string();
             assert!(report.len() < 3_000_000, "{name}: {} bytes of report", report.len());
             if ["ag_ui", "openai", "http sse", "http ndjson", "command"].contains(&name) {
                 let turn = &tested.case("a")["turns"][0];
                 let kept = match flood {
-                    Flood::Text => turn["output"].as_str().is_some_and(|text| text.len() > 10_000),
+                    Flood::Text => turn["output"].as_str().is_some_and(|text| text.len() > 1_000),
                     Flood::Calls => turn["tool_calls"].as_array().is_some_and(|calls| calls.len() >= 50),
                 };
                 assert!(kept, "{name}, {flood:?}: {turn}");
