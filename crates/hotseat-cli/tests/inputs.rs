@@ -46,7 +46,7 @@ fn a_message_gets_the_reply_and_nothing_else() {
     assert_eq!(said("Hello, how are you?").stdout, "You said: Hello, how are you?\n");
     assert_eq!(said("a/b?").stdout, "You said: a/b?\n");
     assert_eq!(said("Note: buy milk").stdout, "You said: Note: buy milk\n");
-    assert_eq!(said("x\n::error::forged").stdout, "You said: x\n: :error::forged\n");
+    assert_eq!(said("x\n::error::forged").stdout, "You said: x\n:: error::forged\n");
     assert_eq!(said("json").stdout, "{\n  \"a\": {\n    \"b\": 1\n  }\n}\n");
     assert_eq!(
         said("tools").stdout,
