@@ -96,10 +96,12 @@ fn piece() -> String {
 /// Projects whose agents flood, each reached in another way.
 fn floods(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
     let is_text = flood == Flood::Text;
+    // What comes whole is counted in bytes before its calls are: these floods have room for them.
+    let limits = if is_text { LIMITS.to_string() } else { LIMITS.replace("100000,", "10000000,") };
     let served = |name: &'static str, target: &str, reply: Reply| {
         let agent = FakeAgent::start(move |_| reply.clone());
         let target = target.replace("URL", &agent.url());
-        (name, Project::with(&format!("target:\n{target}{LIMITS}")), Some(agent))
+        (name, Project::with(&format!("target:\n{target}{limits}")), Some(agent))
     };
     let ag_ui = move |request: &Request| {
         let run = Run::of(request).started();
@@ -112,7 +114,7 @@ fn floods(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
         run.finished().reply()
     };
     let agent = FakeAgent::start(ag_ui);
-    let target = format!("target:\n  endpoint: {}\n{LIMITS}", agent.url());
+    let target = format!("target:\n  endpoint: {}\n{limits}", agent.url());
     let mut all = vec![("ag_ui", Project::with(&target), Some(agent))];
 
     let completion = (0..MANY).fold(Completion::new(), |completion, n| match is_text {
@@ -158,14 +160,14 @@ fn floods(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
     };
     let program = |name: &'static str, speaks: &str, printed: &str| {
         let target =
-            format!("target:\n  type: command\n  command: [sh, agent.sh]\n  speaks: {speaks}\n{LIMITS}");
+            format!("target:\n  type: command\n  command: [sh, agent.sh]\n  speaks: {speaks}\n{limits}");
         (name, Project::with(&target).file("agent.sh", &format!("read -r message\nyes '{printed}'\n")), None)
     };
     all.push(program("command", "json_lines", &line.to_string()));
     if is_text {
         all.push(program("command text", "text", "word"));
         let script = json!({"use": "always", "rules": [{"reply": piece().repeat(MANY)}]});
-        let target = format!("target: {{ type: embedded, agent: . }}\n{LIMITS}");
+        let target = format!("target: {{ type: embedded, agent: . }}\n{limits}");
         let project = Project::with(&target)
             .file("agent.yaml", "name: Clerk\nsystem: You are a clerk.\n")
             .file("script.yaml", &script.to_string());
@@ -175,7 +177,7 @@ fn floods(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
     let agent = FakeAgent::start(ag_ui);
     let project = Project::of(&agent).suite("a", HELLO);
     project.test(&["--record", "rec"]).all_passed();
-    project.workspace.file("hotseat.yaml", &format!("target:\n  type: replay\n  from: rec\n{LIMITS}"));
+    project.workspace.file("hotseat.yaml", &format!("target:\n  type: replay\n  from: rec\n{limits}"));
     all.push(("replay", project, None));
     all
 }
