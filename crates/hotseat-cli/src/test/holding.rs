@@ -7,7 +7,7 @@ use hotseat::run::{
     self, Before, Cancellation, Control, Earlier, Options, Outside, Plan, RunEvent, Summary, execute,
 };
 use hotseat::session::wall_millis;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::telling::Telling;
@@ -69,12 +69,15 @@ pub async fn hold_all(
     let mut results = Vec::new();
     let mut report = |event: RunEvent| {
         if let (RunEvent::CaseEnded(outcome), Some(_)) = (&event, &args.after) {
-            results.push(run::result(outcome));
+            results.push((outcome.telling().selected.index, run::result(outcome)));
         }
         telling.report(event);
     };
     let ended = execute(plan, outside.clone(), options, control, &mut agents, earlier, &mut report).await;
     if let Some(name) = &args.after {
+        // Cases that run beside each other end in any order.
+        results.sort_by_key(|(index, _)| *index);
+        let results: Vec<Value> = results.into_iter().map(|(_, result)| result).collect();
         let told = json!({"results": results, "before_data": before.data});
         let after = cancellation.clean_up(outside.run_around(name, told, plan)).await;
         match after.and_then(|after| after.map_err(|failure| failure.message)) {
